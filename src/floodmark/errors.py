@@ -13,6 +13,7 @@
     │   ├── PrivilegeError     the account lacks a privilege
     │   ├── NoTableLeftError   every table of the query has failed
     │   ├── UnreadableLogError the server can't read its log at a position
+    │   ├── ReadPointGoneError the server can't show a table as it was at a read point any more
     │   ├── StatementTimeoutError  a statement took longer than the stream may wait
     │   │   └── LockTimeoutError   another session held a lock all the time
     │   └── LogGoneError       the log that the checkpoint needs no longer exists
@@ -103,6 +104,10 @@ class LogGoneError(SourceStateError):
 
 class UnreadableLogError(SourceStateError):
     """The server can't read its log at the requested position: the log is damaged, or is another one."""
+
+
+class ReadPointGoneError(SourceStateError):
+    """The server can't show a table as it was at a read point any more; another read point helps."""
 
 
 class ForkedLogError(LogGoneError):

@@ -27,12 +27,12 @@ from floodmark.connectors.mysql.reading.file_marks import Mark
 from floodmark.connectors.mysql.reading.receiver import Receiver
 from floodmark.connectors.mysql.reading.table_versions import opened_at_end
 from floodmark.connectors.mysql.schema.follower import SchemaFollower
-from floodmark.connectors.mysql.schema_history.files import StateDirFiles
 from floodmark.connectors.mysql.schema_history.records import HistoryEntry
 from floodmark.connectors.mysql.schema_history.store import SchemaHistory
 from floodmark.connectors.mysql.snapshot.definitions import Announced
 from floodmark.connectors.mysql.structures.session import Server, Session
 from floodmark.connectors.mysql.structures.table import Column, Table
+from floodmark.connectors.schema_history.files import StateDirFiles
 from tests.support.binlog_events import Log, packets
 from tests.support.options import REQUIRED_MYSQL
 

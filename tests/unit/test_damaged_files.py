@@ -16,10 +16,10 @@ from floodmark.connectors.load import load_options
 from floodmark.connectors.mysql.ddl import statements
 from floodmark.connectors.mysql.ddl.column_types import Charset
 from floodmark.connectors.mysql.ddl.schema import Schema
-from floodmark.connectors.mysql.schema_history.files import StateDirFiles
 from floodmark.connectors.mysql.schema_history.records import HistoryEntry
 from floodmark.connectors.mysql.schema_history.store import SchemaHistory
 from floodmark.connectors.mysql.structures.session import Server, Session
+from floodmark.connectors.schema_history.files import StateDirFiles
 from floodmark.errors import DamagedFileError, LogGoneError, SchemaHistoryError
 from floodmark.signals.files import InboxChannel, new_signal, send
 from floodmark.snapshots.reports import Report, ReportBox

@@ -19,8 +19,8 @@ from floodmark.connectors.contract.decoding import DeadLetter
 from floodmark.connectors.load import load_options
 from floodmark.connectors.mysql.ddl.column_types import Charset
 from floodmark.connectors.mysql.ddl.schema import Schema
-from floodmark.connectors.mysql.schema_history.files import StateDirFiles
 from floodmark.connectors.mysql.schema_history.store import SchemaHistory
+from floodmark.connectors.schema_history.files import StateDirFiles
 from floodmark.errors import StateDirError
 from floodmark.signals.files import new_signal, send
 from floodmark.snapshots.reports import Report, ReportBox

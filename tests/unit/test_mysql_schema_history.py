@@ -11,10 +11,10 @@ from floodmark.connectors.mysql.ddl import statements
 from floodmark.connectors.mysql.ddl.column_types import Charset
 from floodmark.connectors.mysql.ddl.schema import Schema
 from floodmark.connectors.mysql.schema_history import store as history
-from floodmark.connectors.mysql.schema_history.files import StateDirFiles
 from floodmark.connectors.mysql.schema_history.records import HistoryEntry
 from floodmark.connectors.mysql.schema_history.store import SchemaHistory
 from floodmark.connectors.mysql.structures.session import Server, Session
+from floodmark.connectors.schema_history.files import StateDirFiles
 from floodmark.errors import SchemaHistoryError, StateDirError
 
 START = Schema({"d": Charset("utf8mb4", "utf8mb4_bin")})

@@ -8,9 +8,9 @@ from pathlib import Path
 
 from floodmark.connectors.mysql.continuity.check import ResumePoint
 from floodmark.connectors.mysql.prepared.undecided import undecided_of
-from floodmark.connectors.mysql.schema_history.files import StateDirFiles
 from floodmark.connectors.mysql.schema_history.store import SchemaHistory
 from floodmark.connectors.mysql.snapshot.definitions import Announced
+from floodmark.connectors.schema_history.files import StateDirFiles
 from tests.support.mysql_stored import (
     BOOKMARK,
     DDL,

@@ -22,6 +22,7 @@ from floodmark.connectors.oracle.mining.transactions import (
     OpenTransactions,
     RowStore,
     Statement,
+    Unshown,
 )
 from floodmark.connectors.oracle.mining.undone import UndoneChanges
 from tests.support.oracle.model.database import OracleDatabase
@@ -202,11 +203,11 @@ def rows(*given: dict[str, object]) -> pa.Table:
     """Return rows of the view; what isn't given is of no matter."""
     schema = pa.schema(
         [
-            *((name, pa.int64()) for name in ("SCN", "OPERATION_CODE", "ROLLBACK")),
+            *((name, pa.int64()) for name in ("SCN", "OPERATION_CODE", "ROLLBACK", "THREAD#")),
             *((name, pa.string()) for name in ("XID", "ROW_ID", "SQL_REDO", "SEG_OWNER", "TABLE_NAME", "INFO")),
         ]
     )
-    defaults = {"ROLLBACK": 0, "ROW_ID": "none"}
+    defaults = {"ROLLBACK": 0, "THREAD#": 1, "ROW_ID": "none"}
     return pa.Table.from_pylist([{**defaults, "SCN": scn, **row} for scn, row in enumerate(given, 1)], schema)
 
 
@@ -265,7 +266,9 @@ def test_what_belongs_to_no_transaction_holds_nothing_back(xid: str | None) -> N
         row(Operation.MISSING_SCN, xid, INFO="gap"),
         row(Operation.INSERT, A, "r1"),
     ]
-    assert not list(transactions.add(rows(*given)))
+    told = list(transactions.add(rows(*given)))
+    assert [one.scn for one in told if isinstance(one, Unshown)] == [2, 3]
+    assert len(told) == 2
     assert transactions.oldest_scn == len(given)
     (found,) = transactions.add(rows(row(Operation.COMMIT, A)))
     assert isinstance(found, Committed)
@@ -280,7 +283,35 @@ def test_a_rollback_that_may_mean_several_transactions_changes_nothing() -> None
         row(Operation.ROLLBACK, LOST),
         *(row(Operation.COMMIT, xid) for xid in (A, B)),
     ]
-    assert len(list(transactions.add(rows(*given)))) == 2
+    told, *committed = transactions.add(rows(*given))
+    assert isinstance(told, Unshown)
+    assert f"one of {A}, {B}" in told.what
+    assert len(committed) == 2
+
+
+def test_what_is_not_shown_is_told() -> None:
+    transactions = OpenTransactions(MemoryStore())
+    given = [
+        row(Operation.UNSUPPORTED, A, SEG_OWNER="S", TABLE_NAME="T", INFO="a type"),
+        row(Operation.UNSUPPORTED, A),
+        row(Operation.MISSING_SCN, None),
+        row(Operation.INSERT, LOST, SEG_OWNER="S", TABLE_NAME="T"),
+    ]
+    unsupported, missing, lost = (one for one in transactions.add(rows(*given)) if isinstance(one, Unshown))
+    assert unsupported == Unshown(1, "The log has a change of S.T that LogMiner can't show (a type).")
+    assert missing == Unshown(3, "The logs that LogMiner reads lack redo.")
+    assert lost == Unshown(4, "The log has a change of S.T whose transaction LogMiner doesn't name.")
+
+
+def test_commits_of_one_number_come_in_the_order_of_their_positions() -> None:
+    given = [
+        *(row(Operation.INSERT, xid, xid) for xid in (A, B)),
+        {**row(Operation.COMMIT, B, SCN=7), "THREAD#": 1},
+        {**row(Operation.COMMIT, A, SCN=7), "THREAD#": 1},
+    ]
+    assert sorted_into_transactions(rows(*given), []) == [(A, [A]), (B, [B])]
+    given[2]["THREAD#"], given[3]["THREAD#"] = 1, 2
+    assert sorted_into_transactions(rows(*given), []) == [(B, [B]), (A, [A])]
 
 
 def test_an_inverse_row_whose_transaction_is_only_partly_named() -> None:

@@ -16,7 +16,7 @@ from floodmark.capture.store import SegmentStore
 from floodmark.cli.checks.environment import _writable
 from floodmark.connectors.contract.decoding import DeadLetter
 from floodmark.connectors.load import load_options
-from floodmark.connectors.mysql.schema_history.files import StateDirFiles
+from floodmark.connectors.schema_history.files import StateDirFiles
 from floodmark.signals.files import new_signal, send
 from floodmark.snapshots.reports import Report, ReportBox
 from floodmark.spark.stream.dead_letters import keep_dead_letters

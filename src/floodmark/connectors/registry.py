@@ -106,6 +106,14 @@ CONNECTORS = {
             debezium_class="io.debezium.connector.mariadb.MariaDbConnector",
             backslashes=True,
         ),
+        ConnectorSpec(
+            name="oracle",
+            package="floodmark.connectors.oracle",
+            options="OracleOptions",
+            driver="oracledb",
+            extra="floodmark[oracle]",
+            debezium_class="io.debezium.connector.oracle.OracleConnector",
+        ),
     )
 }
 """Floodmark's own connectors by the value of the option ``connector``."""

@@ -26,10 +26,10 @@ from floodmark.connectors.oracle.mining.contents_query import (
     unbuffered_query,
 )
 from floodmark.connectors.oracle.mining.logs import LogFile, of_destinations
-from floodmark.connectors.oracle.mining.sql import MOST_CONSTANTS
 from floodmark.connectors.oracle.redo import large_objects
 from floodmark.connectors.oracle.redo.scanner import Side
 from floodmark.connectors.oracle.redo.statements import StatementReader
+from floodmark.connectors.oracle.sql import MOST_CONSTANTS
 from floodmark.errors import CheckpointError, DecodeError
 from tests.conformance.oracle.debezium_classes import called
 

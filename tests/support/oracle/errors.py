@@ -24,6 +24,7 @@ TEXTS = {
     1307: "no LogMiner session is currently active",
     1466: "unable to read data - table definition has changed",
     1555: 'snapshot too old: rollback segment number  with name "" too small',
+    1722: "invalid number",
     3113: "end-of-file on communication channel",
     6550: "line 1, column 7:\nPLS-00201: identifier '{}' must be declared",
     8181: "specified number is not a valid system change number",

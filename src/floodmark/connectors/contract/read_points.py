@@ -145,6 +145,13 @@ class SnapshotSource(Protocol):
     def open_unsettled(self) -> ReadPoint:
         """Open a read point at once; the log must reach its ``position`` before it can be settled."""
 
+    def reopen(self, token: dict[str, Json]) -> ReadPoint | None:
+        """Return a read point that another process has opened; None if those end with their process.
+
+        Args:
+            token: the read point's.
+        """
+
 
 class SchemaAnnouncements(Protocol):
     """Makes the events with the table structures that a snapshot begins with, for databases that log DDL statements."""

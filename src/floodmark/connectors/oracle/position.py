@@ -10,7 +10,7 @@ order the events made from one change.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
@@ -21,6 +21,7 @@ from floodmark.events.json_text import fixed_width, hex_digits, value_bytes
 
 _FORM = re.compile(r"([0-9A-F]{16})-([0-9A-F]{4})-([0-9A-F]{16})-([0-9A-F]{8})(?:-[0-9A-F]{2})?")
 _SCN, _THREAD, _TRANSACTION, _NUMBER, _SUB = 16, 4, 16, 8, 2
+_BEHIND = (1 << 4 * _NUMBER) - 1
 
 
 @dataclass(frozen=True, order=True)
@@ -42,6 +43,24 @@ class Position:
     def __str__(self) -> str:
         return f"{self.scn:016X}-{self.thread:04X}-{self.transaction}-{self.number:08X}"
 
+    @property
+    def commit(self) -> tuple[int, int, str]:
+        """The commit that it belongs to; commits sort by it."""
+        return self.scn, self.thread, self.transaction
+
+    def at(self, number: int) -> Position:
+        """Return the position of a change of the same transaction; 0: before the first one."""
+        return replace(self, number=number)
+
+    def end(self) -> Position:
+        """Return the position behind all changes of the transaction."""
+        return replace(self, number=_BEHIND)
+
+    @property
+    def is_inside(self) -> bool:
+        """Whether it lies behind some of a transaction's changes, but maybe not behind all."""
+        return 0 < self.number < _BEHIND
+
     @classmethod
     def parse(cls, text: str) -> Position:
         """Parse a log position, or an event's position.
@@ -54,6 +73,11 @@ class Position:
             raise CheckpointError(f"'{text}' is not a position in a log of Oracle's.", "Use another checkpoint.")
         scn, thread, transaction, number = found.groups()
         return cls(int(scn, 16), int(thread, 16), transaction, int(number, 16))
+
+
+def behind(scn: int) -> str:
+    """Return the position behind all commits up to a change number, and before all later ones."""
+    return str(Position(scn + 1))
 
 
 def positions(

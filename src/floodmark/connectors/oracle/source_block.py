@@ -50,3 +50,24 @@ def table_pieces(database: str, owner: str, table: str) -> tuple[str, str]:
         f'{dumps(database)},"sequence":null,"ts_us":',
         f'000000,"schema":{dumps(owner)},"table":{dumps(table)},"txId":"',
     )
+
+
+def snapshot_block(prefix: str, database: str, owner: str, table: str, scn: int, micros: int, marker: str) -> str:
+    """Return the source block of a snapshot's rows, the same for all rows of a chunk.
+
+    Args:
+        prefix: the option ``topic.prefix``.
+        database: the database.
+        owner: the table's schema.
+        table: its name.
+        scn: the number that rows are read as of.
+        micros: when that was, in microseconds since the epoch.
+        marker: the field ``snapshot``.
+    """
+    return (
+        f'{head(prefix)}{micros // 1000},"snapshot":"{marker}","db":{dumps(database)},"sequence":null,'
+        f'"ts_us":{micros},"ts_ns":{micros}000,"schema":{dumps(owner)},"table":{dumps(table)},"txId":null,'
+        f'"scn":"{scn}","commit_scn":null,"lcr_position":null,"rs_id":null,"ssn":0,"redo_thread":null,'
+        '"user_name":null,"redo_sql":null,"row_id":null,"commit_ts_ms":null,"start_scn":null,"start_ts_ms":null,'
+        '"txSeq":null}'
+    )

@@ -221,7 +221,9 @@ class SnapshotEngine:
         self._notify(self._notifications.table_skipped(table.name))
 
     def holds(self, state: SnapshotState) -> bool:
-        """Return whether the state's read point is held by this process and can be read from."""
+        """Return whether the state's read point can still be read from."""
+        if self._point is None:
+            self._point = self._snapshots.reopen(state.token)
         point = self._point
         return point is not None and point.token == state.token and point.alive()
 

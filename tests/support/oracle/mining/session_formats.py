@@ -31,6 +31,10 @@ class Formats:
         """Return a TIMESTAMP WITH TIME ZONE."""
         return self._text(value, self.zoned_format, digits)
 
+    def shown(self, value: Moment, pattern: str) -> str:
+        """Return a moment in a format, with all digits of the fraction."""
+        return self._text(value, pattern, 9)
+
     def _text(self, value: Moment, pattern: str, digits: int) -> str:
         time = value.time
         offset = time.utcoffset() or timedelta()

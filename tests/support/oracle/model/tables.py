@@ -12,6 +12,7 @@ from tests.support.oracle.model.types import OracleType
 Row = dict[str, Any]
 _DIGITS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
 _ORDERED = str.maketrans(_DIGITS, "".join(sorted(_DIGITS)))
+_UNORDERED = str.maketrans("".join(sorted(_DIGITS)), _DIGITS)
 ROWS_PER_BLOCK = 100
 
 
@@ -114,6 +115,11 @@ class Table:
     def name(self) -> str:
         return self.structure.name
 
+    @property
+    def blocks(self) -> int:
+        """How many blocks its rows have been put into."""
+        return -(-self._places // ROWS_PER_BLOCK)
+
     def structure_at(self, version: int) -> Structure:
         """Return the structure of a version."""
         return self.structure if version == self.structure.version else self.past[version]
@@ -164,6 +170,11 @@ def row_id(data_object_id: int, block: int, number: int, file: int = 6) -> str:
 def ordered(row_id: str) -> str:
     """Return a text that sorts as a ROWID does."""
     return row_id.translate(_ORDERED)
+
+
+def unordered(text: str) -> str:
+    """Return the ROWID of a text that ``ordered`` has returned."""
+    return text.translate(_UNORDERED)
 
 
 def _sixes(number: int, width: int) -> str:

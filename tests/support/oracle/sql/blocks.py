@@ -51,12 +51,26 @@ def _call(session: Session, text: str) -> None:
         session.database.switch_log()
         return
     package, _, procedure = name.partition(".")
+    if package == "DBMS_FLASHBACK":
+        _look_back(session, procedure, named)
+        return
     if package != "DBMS_LOGMNR":
         raise OracleError(6550, name)
     session.require(package)
     if session.database.pluggable and session.container != ROOT:
         raise OracleError(65040)
     _mine(session, procedure, named)
+
+
+def _look_back(session: Session, procedure: str, named: dict[str, str]) -> None:
+    session.require("DBMS_FLASHBACK")
+    if procedure == "ENABLE_AT_SYSTEM_CHANGE_NUMBER":
+        (argument,) = named.values()
+        session.looks_back_to = _scn(argument)
+    elif procedure == "DISABLE":
+        session.looks_back_to = None
+    else:
+        raise OracleError(6550, f"DBMS_FLASHBACK.{procedure}")
 
 
 def _mine(session: Session, procedure: str, named: dict[str, str]) -> None:

@@ -31,6 +31,7 @@ def _all_tables(session: Session) -> Rows:
             "TABLE_TYPE": None,
             "NESTED": "NO",
             "TEMPORARY": "Y" if one.temporary else "N",
+            "BLOCKS": one.blocks,
             "NUM_ROWS": len(list(one.rows_at(session.database.clock.scn))),
             "PARTITIONED": "NO",
         }
@@ -163,7 +164,9 @@ def _version(session: Session) -> Rows:
     ]
 
 
-_TABLE = "OWNER TABLE_NAME TABLESPACE_NAME IOT_NAME IOT_TYPE TABLE_TYPE NESTED TEMPORARY NUM_ROWS:N PARTITIONED"
+_TABLE = (
+    "OWNER TABLE_NAME TABLESPACE_NAME IOT_NAME IOT_TYPE TABLE_TYPE NESTED TEMPORARY NUM_ROWS:N BLOCKS:N PARTITIONED"
+)
 _COLUMN = (
     "OWNER TABLE_NAME COLUMN_NAME COLUMN_ID:N INTERNAL_COLUMN_ID:N HIDDEN_COLUMN VIRTUAL_COLUMN NULLABLE DATA_DEFAULT "
     "DATA_TYPE DATA_TYPE_OWNER DATA_LENGTH:N CHAR_LENGTH:N CHAR_USED DATA_PRECISION:N DATA_SCALE:N"

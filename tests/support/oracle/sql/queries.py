@@ -12,12 +12,13 @@ import duckdb
 from sqlglot import exp
 
 from tests.support.oracle.errors import OracleError
-from tests.support.oracle.model.tables import Row, Table, ordered
+from tests.support.oracle.model.tables import Column, Row, Table, ordered, unordered
 from tests.support.oracle.model.types import OracleType
 from tests.support.oracle.sql.dictionary_views import DICTIONARY_VIEWS
 from tests.support.oracle.sql.log_views import LOG_VIEWS
 from tests.support.oracle.sql.result import Result, ResultColumn
 from tests.support.oracle.sql.rewriting import rewritten
+from tests.support.oracle.sql.shown_values import TEXT, is_shown_column, shown
 from tests.support.oracle.sql.table_rows import PLACE, ROWID, table_rows
 
 if TYPE_CHECKING:
@@ -58,7 +59,7 @@ def answer(session: Session, tree: exp.Expr) -> Result:
             node.replace(renamed)
         if len(tables) == 1 and _reads_columns(tree):
             (name,) = tables
-            return _projected(connection, tree, tables[name], rows_of[name], database.clock.now(), failures)
+            return _projected(connection, tree, tables[name], rows_of[name], session, failures)
         sql = rewritten(tree, database.clock.now()).sql("duckdb", identify=True)
         return _result(_run(connection, sql, failures), tree)
 
@@ -75,6 +76,9 @@ def _register(
         session.require(called)
         connection.register(name, view.read(session))
         return None
+    if node.args.get("sample") is not None:
+        # A sample may have any rows.
+        node.set("sample", None)
     table = session.table(exp.to_identifier(schema) if schema else None, node)
     rows = session.rows_of(table, _scn(node))
     connection.register(name, table_rows(table.structure, rows))
@@ -94,7 +98,9 @@ def _reads_columns(tree: exp.Expr) -> bool:
     """Return whether a query of a table returns columns as they are."""
     if not isinstance(tree, exp.Select) or tree.args.get("group") or tree.args.get("distinct"):
         return False
-    return all(isinstance(one.unalias(), (exp.Column, exp.Star)) for one in tree.expressions)
+    return all(
+        isinstance(one.unalias(), (exp.Column, exp.Star)) or is_shown_column(one.unalias()) for one in tree.expressions
+    )
 
 
 def _projected(
@@ -102,27 +108,48 @@ def _projected(
     tree: exp.Expr,
     table: Table,
     rows: Mapping[str, Row],
-    now: datetime,
+    session: Session,
     failures: list[OracleError],
 ) -> Result:
     """Let DuckDB choose the rows, and take their values from the model, which has all of Oracle's."""
     structure = table.structure
     columns: list[ResultColumn] = []
+    values: list[Callable[[str], Any]] = []
     for one in tree.expressions:
-        if isinstance(one.unalias(), exp.Star):
+        called = one.unalias()
+        if isinstance(called, exp.Star):
             columns += [ResultColumn(column.name, column.type) for column in structure.columns]
+            values += [_value_of(rows, column.name) for column in structure.columns]
             continue
-        called = one.unalias().this
-        name = called.name if called.args.get("quoted") else called.name.upper()
+        name = _column_name(called.this if is_shown_column(called) else called)
+        label = one.alias.upper() if one.alias else name
         if name == ROWID:
-            columns.append(ResultColumn(name, OracleType("ROWID", "ROWID", length=18)))
+            columns.append(ResultColumn(label, OracleType("ROWID", "ROWID", length=18)))
+            values.append(lambda place: place)
+        elif is_shown_column(called):
+            columns.append(ResultColumn(label, TEXT))
+            values.append(_shown_value_of(rows, called, structure.column(name), session))
         else:
-            columns.append(ResultColumn(name, structure.column(name).type))
+            columns.append(ResultColumn(label, structure.column(name).type))
+            values.append(_value_of(rows, name))
     tree.set("expressions", [exp.column(PLACE)])
-    found = _run(connection, rewritten(tree, now).sql("duckdb", identify=True), failures)
+    found = _run(connection, rewritten(tree, session.database.clock.now()).sql("duckdb", identify=True), failures)
     places = [place for (place,) in found.fetchall()]
-    values = [[place if one.name == ROWID else rows[place][one.name] for one in columns] for place in places]
-    return Result(tuple(columns), values)
+    return Result(tuple(columns), [[value(place) for value in values] for place in places])
+
+
+def _column_name(column: exp.Expr) -> str:
+    called = column.this
+    name: str = called.name
+    return name if called.args.get("quoted") else name.upper()
+
+
+def _value_of(rows: Mapping[str, Row], name: str) -> Callable[[str], Any]:
+    return lambda place: rows[place][name]
+
+
+def _shown_value_of(rows: Mapping[str, Row], call: exp.Expr, column: Column, session: Session) -> Callable[[str], Any]:
+    return lambda place: shown(call, column.type, rows[place][column.name], session.formats)
 
 
 def _run(connection: duckdb.DuckDBPyConnection, sql: str, failures: list[OracleError]) -> duckdb.DuckDBPyConnection:
@@ -211,6 +238,7 @@ def _add_functions(connection: duckdb.DuckDBPyConnection, session: Session) -> l
         ("dbms_metadata_get_ddl", get_ddl, ["VARCHAR"] * 3, "VARCHAR"),
         ("nls_charset_id", charset_id, ["VARCHAR"], "BIGINT"),
         ("chartorowid", ordered, ["VARCHAR"], "VARCHAR"),
+        ("rowidtochar", unordered, ["VARCHAR"], "VARCHAR"),
     ):
         connection.create_function(name, guarded(function), given, returned)  # type: ignore[arg-type]
     return failures

@@ -102,11 +102,31 @@ def rewritten(tree: exp.Expr, now: datetime) -> exp.Expr:
             function = node.expression
             name = f"{node.this.name}_{function.name}".lower()
             return exp.Anonymous(this=name, expressions=[again(one) for one in function.expressions])
-        if isinstance(node, exp.ToChar) and not node.args.get("format"):
-            return exp.cast(again(node.this), "text")
+        if isinstance(node, exp.ToChar):
+            return _shown(node, again)
+        if isinstance(node, exp.ToNumber):
+            return exp.cast(again(node.this), "decimal(38, 9)")
         return node
 
     return tree.transform(replace)
+
+
+_SHOWN = {
+    "YYYY-MM-DD HH24:MI:SS": "%Y-%m-%d %H:%M:%S",
+    "YYYY-MM-DD HH24:MI:SS.FF9": "%Y-%m-%d %H:%M:%S.%n",
+}
+"""Formats of TO_CHAR as DuckDB has them."""
+
+
+def _shown(node: exp.ToChar, again: Callable[[exp.Expr], exp.Expr]) -> exp.Expr:
+    pattern = node.args.get("format")
+    if pattern is None or pattern.name == "TM9":
+        return exp.cast(again(node.this), "text")
+    if pattern.name == "TZH:TZM":
+        return exp.Literal.string("+00:00")
+    if pattern.name not in _SHOWN:
+        raise OracleError(1722, text=f"invalid number (the stand-in doesn't know the format '{pattern.name}')")
+    return exp.Anonymous(this="strftime", expressions=[again(node.this), exp.Literal.string(_SHOWN[pattern.name])])
 
 
 def _function(node: exp.Anonymous, again: Callable[[exp.Expr], exp.Expr]) -> exp.Expr:

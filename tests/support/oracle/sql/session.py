@@ -21,7 +21,7 @@ from tests.support.oracle.sql.rewriting import parsed
 
 _SET = re.compile(r"ALTER\s+SESSION\s+SET\s+(.*)", re.IGNORECASE | re.DOTALL)
 _PAIR = re.compile(r"\s*([A-Za-z_$]+)\s*=\s*('(?:[^']|'')*'|[^\s']+)\s*")
-_LOCK = re.compile(r"LOCK\s+TABLE\s+(.+?)\s+IN\s+([A-Z ]+?)\s+MODE(\s+NOWAIT)?", re.IGNORECASE)
+_LOCK = re.compile(r"LOCK\s+TABLE\s+(.+?)\s+IN\s+([A-Z ]+?)\s+MODE(\s+NOWAIT|\s+WAIT\s+\d+)?", re.IGNORECASE)
 _SAVEPOINT = re.compile(r"SAVEPOINT\s+(\w+)", re.IGNORECASE)
 _FORMATS = {
     "NLS_DATE_FORMAT": "date_format",
@@ -48,6 +48,7 @@ class Session:
         self.formats = Formats()
         self.logminer: LogMiner = LogMiner(database)
         self.sql_terminator = False
+        self.looks_back_to: int | None = None
         self._number = database.new_session()
         self._transaction: Transaction | None = None
 
@@ -154,6 +155,7 @@ class Session:
             OracleError: they aren't known any more.
         """
         clock, settings = self.database.clock, self.database.settings
+        scn = self.looks_back_to if scn is None else scn
         if scn is None:
             rows = dict(table.rows_at(clock.scn))
             transaction = self._transaction

@@ -199,6 +199,10 @@ class NotebookSnapshots:
         """Open a view of the tables; its position is known."""
         return self.open()
 
+    def reopen(self, token: dict[str, Json]) -> None:
+        """Return None: a view ends with the process that has opened it."""
+        del token
+
 
 class NotebookWindows:
     """A ``WindowSource``."""

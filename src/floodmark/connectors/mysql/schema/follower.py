@@ -14,12 +14,12 @@ from floodmark.connectors.mysql.position import Position
 from floodmark.connectors.mysql.schema.logged_statement import LoggedStatement
 from floodmark.connectors.mysql.schema.moved_rows import MovedRows, moved_rows
 from floodmark.connectors.mysql.schema.row_statements import changed_tables, changes_rows, fills_table
-from floodmark.connectors.mysql.schema_history.files import HistoryFiles, StateDirFiles
 from floodmark.connectors.mysql.schema_history.records import HistoryEntry
 from floodmark.connectors.mysql.schema_history.schema_events import TRUNCATE, SchemaChange, schema_changes
 from floodmark.connectors.mysql.schema_history.store import SchemaHistory
 from floodmark.connectors.mysql.structures.session import Server, Session, session_of, statement_text
 from floodmark.connectors.mysql.structures.table import Table
+from floodmark.connectors.schema_history.files import HistoryFiles, StateDirFiles
 from floodmark.errors import DdlError
 from floodmark.json_data import Json
 from floodmark.logger import get_logger

@@ -17,7 +17,6 @@ from contextlib import suppress
 from functools import partial
 
 from floodmark.connectors.mysql.ddl.schema import Schema
-from floodmark.connectors.mysql.schema_history.files import HistoryFiles
 from floodmark.connectors.mysql.schema_history.records import (
     HistoryEntry,
     StoredChange,
@@ -27,6 +26,7 @@ from floodmark.connectors.mysql.schema_history.records import (
     stored_change,
 )
 from floodmark.connectors.mysql.structures.stored import WAYS_OUT
+from floodmark.connectors.schema_history.files import HistoryFiles
 from floodmark.errors import ConnectError, SchemaHistoryError
 from floodmark.json_data import Json
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
@@ -12,10 +11,12 @@ from numpy.typing import NDArray
 
 from floodmark.changes.change_events import ChangeEvents
 from floodmark.changes.changes import DELETE, INSERT, OPERATIONS, UPDATE, Rows
+from floodmark.changes.isolation import Isolation
 from floodmark.changes.layout_groups import TableNames
-from floodmark.changes.table_version import VersionMaker
+from floodmark.changes.table_version import TableVersion, VersionMaker
 from floodmark.codecs.raw_column import RawColumn
 from floodmark.config.common import CommonOptions
+from floodmark.connectors.contract.decoding import DecodeProblems
 from floodmark.connectors.oracle.decode.row_changes import CommittedRows, RowChanges
 from floodmark.connectors.oracle.decode.structure import TableStructure
 from floodmark.connectors.oracle.decode.transaction_metadata import CHANGES, WIDTH, TransactionMetadata
@@ -23,7 +24,7 @@ from floodmark.connectors.oracle.mining.operations import Operation
 from floodmark.connectors.oracle.redo.scanner import Side
 from floodmark.connectors.oracle.redo.statements import StatementReader
 from floodmark.connectors.oracle.values.raw_columns import raw_columns
-from floodmark.errors import DecodeError
+from floodmark.errors import DecodeError, SchemaChangeError
 from floodmark.events.columns import EventGroup
 
 Numbers = NDArray[np.int64]
@@ -48,7 +49,11 @@ class Decoder:
         self._readers: dict[tuple[str, ...], StatementReader] = {}
 
     def decode(
-        self, shown: pa.Table, rows: CommittedRows, structures: Mapping[str, TableStructure]
+        self,
+        shown: pa.Table,
+        rows: CommittedRows,
+        structures: Mapping[str, TableStructure],
+        isolation: Isolation | None = None,
     ) -> pa.RecordBatch | None:
         """Return the events of committed changes, in their order; None: there are none.
 
@@ -56,58 +61,89 @@ class Decoder:
             shown: the changes, as the view has them.
             rows: the same, as events need them.
             structures: of the captured tables, by ``schema.table``.
+            isolation: of them; None: what can't be decoded is an error.
 
         Raises:
             DecodeError: a statement can't be read, or has a value that isn't its column's.
         """
-        parts = list(self._parts(shown, rows, structures))
+        known = list(structures.values())
+        apart = isolation or Isolation(known, (), None, DecodeProblems())
         groups: list[EventGroup] = []
+        parts = list(self._parts(shown, rows, structures, apart))
         if self._options.provide_transaction_metadata:
             metadata = self._metadata(rows, parts)
             groups += metadata.groups()
             for part in parts:
-                part.rows.blocks = metadata
+                part.blocks = metadata
         for part in parts:
-            groups += part.events(self._events)
+            groups += apart.run(self._events_of, part)
         return self._make_version.assemble(groups)
 
-    def _parts(self, shown: pa.Table, rows: CommittedRows, structures: Mapping[str, TableStructure]) -> Iterator[_Part]:
+    def _parts(
+        self,
+        shown: pa.Table,
+        rows: CommittedRows,
+        structures: Mapping[str, TableStructure],
+        isolation: Isolation,
+    ) -> Iterator[Rows[RowChanges]]:
         """Yield the changes of each captured table and kind."""
         names = pc.binary_join_element_wise(shown["SEG_OWNER"], shown["TABLE_NAME"], ".").combine_chunks()
         coded = names.dictionary_encode()
-        tables = coded.dictionary.to_pylist()
         codes = coded.indices.to_numpy()
         operations = shown["OPERATION_CODE"].to_numpy()
-        relations = [structures[name] for name in tables if name in structures]
-        for number, name in enumerate(tables):
-            if name not in structures:
+        relations = list(structures.values())
+        for number, name in enumerate(coded.dictionary.to_pylist()):
+            structure = structures.get(name)
+            if structure is None:
                 continue
+            version = self._version(structure, isolation)
             for operation, kind in _KINDS.items():
                 index = np.flatnonzero((codes == number) & (operations == operation))
                 # An update that changes the key makes a delete and a create, so updates are skipped later.
-                if not len(index) or (kind != UPDATE and self._options.skips(OPERATIONS[kind])):
+                if version is None or not len(index) or (kind != UPDATE and self._options.skips(OPERATIONS[kind])):
                     continue
                 changes = RowChanges(
                     rows.select(index),
                     index * WIDTH + CHANGES,
                     np.full(len(index), kind, np.uint8),
-                    np.full(len(index), relations.index(structures[name])),
+                    np.full(len(index), relations.index(structure)),
                     relations,
                 )
-                yield self._part(changes, structures[name])
+                names_of = TableNames.of(structure, self._options)
+                source = changes.source(self._options.topic_prefix, names_of, self._with_statements)
+                yield Rows(changes, version, names_of, source, {})
 
-    def _part(self, changes: RowChanges, structure: TableStructure) -> _Part:
+    def _version(self, structure: TableStructure, isolation: Isolation) -> TableVersion | None:
+        """Return the table version of a structure; None if it can't be made, so that its table fails."""
+        try:
+            return self._make_version(structure)
+        except SchemaChangeError:
+            raise
+        except Exception as exc:
+            # Whatever the error is, it must not stop the other tables.
+            isolation.fail_table(structure, exc)
+            return None
+
+    def _events_of(self, rows: Rows[RowChanges]) -> Iterator[EventGroup]:
+        """Yield the events of changes of a table, of one kind."""
+        kind, old, new = self._values(rows)
+        if kind == INSERT:
+            return self._events.inserts(rows, new)
+        if kind == DELETE:
+            return self._events.deletes(rows, old, complete=True)
+        return self._events.updates(rows, old, new, complete=True)
+
+    def _values(self, rows: Rows[RowChanges]) -> tuple[int, Sequence[RawColumn], Sequence[RawColumn]]:
+        """Return the kind of changes, and the values of the rows before and after; inserts and deletes lack one."""
+        changes = rows.changes
+        structure, kind = changes.relations[int(changes.relation[0])], int(changes.kind[0])
         read = self._reader(structure).read(changes.rows.statement)
         if read.problems:
             problem = next(iter(read.problems.values()))
             raise DecodeError(f"SQL_REDO of {structure.schema}.{structure.table} can't be read: {problem}")
-        names = TableNames.of(structure, self._options)
-        source = changes.source(self._options.topic_prefix, names, self._with_statements)
-        rows = Rows(changes, self._make_version(structure), names, source, {})
-        kind = int(changes.kind[0])
         old = [] if kind == INSERT else raw_columns(read, Side.OLD, structure.columns)
         new = [] if kind == DELETE else raw_columns(read, Side.NEW, structure.columns)
-        return _Part(rows, structure, kind, old, new)
+        return kind, old, new
 
     def _reader(self, structure: TableStructure) -> StatementReader:
         """Return the reader of a table's statements, which knows what it has scanned of earlier ones."""
@@ -116,47 +152,22 @@ class Decoder:
             self._readers[names] = StatementReader(names)
         return self._readers[names]
 
-    def _metadata(self, rows: CommittedRows, parts: Sequence[_Part]) -> TransactionMetadata:
+    def _metadata(self, rows: CommittedRows, parts: Sequence[Rows[RowChanges]]) -> TransactionMetadata:
         counts, table = np.zeros(len(rows), np.int64), np.zeros(len(rows), np.int64)
         tables: list[str] = []
         for part in parts:
-            name = part.structure.full_name
+            changes = part.changes
+            name = changes.relations[int(changes.relation[0])].full_name
             if name not in tables:
                 tables.append(name)
-            place = part.rows.changes.order // WIDTH
-            counts[place] = part.counts(self._events)
+            place = changes.order // WIDTH
+            counts[place] = self._counts(part)
             table[place] = tables.index(name)
         return TransactionMetadata(self._options, rows, counts, table, tables)
 
-
-@dataclass
-class _Part:
-    """Changes of a table, of one kind, with the values of their rows.
-
-    Attributes:
-        rows: the changes.
-        structure: the table.
-        kind: ``changes.changes.INSERT`` ….
-        old: the rows before; empty for inserts.
-        new: the rows after; empty for deletes.
-    """
-
-    rows: Rows[RowChanges]
-    structure: TableStructure
-    kind: int
-    old: Sequence[RawColumn]
-    new: Sequence[RawColumn]
-
-    def counts(self, events: ChangeEvents) -> Numbers:
+    def _counts(self, rows: Rows[RowChanges]) -> Numbers:
         """Return how many events each change makes, without tombstones, shape (changes,)."""
-        if self.kind != UPDATE:
-            return np.ones(len(self.rows), np.int64)
-        return events.update_counts(self.rows.version, self.old, self.new, complete=True)
-
-    def events(self, events: ChangeEvents) -> Iterator[EventGroup]:
-        """Yield the events."""
-        if self.kind == INSERT:
-            return events.inserts(self.rows, self.new)
-        if self.kind == DELETE:
-            return events.deletes(self.rows, self.old, complete=True)
-        return events.updates(self.rows, self.old, self.new, complete=True)
+        if int(rows.changes.kind[0]) != UPDATE:
+            return np.ones(len(rows), np.int64)
+        _, old, new = self._values(rows)
+        return self._events.update_counts(rows.version, old, new, complete=True)

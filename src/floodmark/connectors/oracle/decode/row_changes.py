@@ -62,6 +62,11 @@ class CommittedRows:
     def __len__(self) -> int:
         return len(self.scn)
 
+    def place(self, index: int) -> str:
+        """Return the position of one change."""
+        transaction = self.xid[index].as_py().upper()
+        return str(Position(int(self.commit_scn[index]), int(self.thread[index]), transaction, int(self.number[index])))
+
     def select(self, index: Numbers | slice) -> CommittedRows:
         """Return some of the rows."""
         at = pa.array(np.arange(len(self))[index])
@@ -105,9 +110,7 @@ class RowChanges:
 
     def place(self, index: int) -> str:
         """Return the position of one change."""
-        rows = self.rows
-        transaction = rows.xid[index].as_py().upper()
-        return str(Position(int(rows.commit_scn[index]), int(rows.thread[index]), transaction, int(rows.number[index])))
+        return self.rows.place(index)
 
     def raw(self, index: int) -> bytes:
         """Return the statement of one change."""

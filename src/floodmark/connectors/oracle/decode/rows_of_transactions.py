@@ -30,11 +30,11 @@ def unbuffered_rows(rows: pa.Table) -> tuple[pa.Table, CommittedRows]:
         _numbers(rows, "SCN"),
         _numbers(rows, "COMMIT_SCN"),
         _numbers(rows, "START_SCN"),
-        _seconds(rows),
-        _seconds(rows, "COMMIT_TIMESTAMP"),
-        _seconds(rows, "START_TIMESTAMP"),
+        seconds_of(rows),
+        seconds_of(rows, "COMMIT_TIMESTAMP"),
+        seconds_of(rows, "START_TIMESTAMP"),
         number=_numbers(rows, "SEQUENCE#"),
-        **_of_the_view(rows),
+        **of_the_view(rows),
     )
 
 
@@ -52,20 +52,20 @@ def rows_of(transactions: Sequence[Committed]) -> tuple[pa.Table, CommittedRows]
     ends = np.cumsum(counts)
     first = ends - counts
     commits = pa.concat_tables([one.commit for one in transactions])
-    scn, seconds = _numbers(rows, "SCN"), _seconds(rows)
+    scn, seconds = _numbers(rows, "SCN"), seconds_of(rows)
     return rows, CommittedRows(
         scn,
         np.repeat(_numbers(commits, "SCN"), counts),
         np.repeat(scn[first], counts),
         seconds,
-        np.repeat(_seconds(commits), counts),
+        np.repeat(seconds_of(commits), counts),
         np.repeat(seconds[first], counts),
         number=np.arange(1, len(rows) + 1) - np.repeat(first, counts),
-        **_of_the_view(rows),
+        **of_the_view(rows),
     )
 
 
-def _of_the_view(rows: pa.Table) -> dict[str, Any]:
+def of_the_view(rows: pa.Table) -> dict[str, Any]:
     """Return what each row says by itself."""
     return {
         "xid": _texts(rows, "XID"),
@@ -83,7 +83,8 @@ def _numbers(rows: pa.Table, name: str) -> Numbers:
     return found
 
 
-def _seconds(rows: pa.Table, name: str = "TIMESTAMP") -> Numbers:
+def seconds_of(rows: pa.Table, name: str = "TIMESTAMP") -> Numbers:
+    """Return times of the view as seconds since the epoch, shape (rows,)."""
     found: Numbers = rows[name].cast(pa.timestamp("s")).cast(pa.int64()).to_numpy()
     return found
 

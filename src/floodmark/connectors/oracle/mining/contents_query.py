@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from floodmark.connectors.oracle.mining.operations import LARGE_OBJECTS, ROW_CHANGES, Operation
-from floodmark.connectors.oracle.mining.sql import constant, is_none_of, is_one_of
+from floodmark.connectors.oracle.sql import constant, is_none_of, is_one_of
 
 BUILT_IN = (
     *("APPQOSSYS", "AUDSYS", "CTXSYS", "DVSYS", "DBSFWUSER", "DBSNMP", "GGSHAREDCAP", "GSMADMIN_INTERNAL", "LBACSYS"),
@@ -80,6 +80,9 @@ class ContentsFilter:
     relevant: bool = False
 
 
+RANGE = "SCN > ? AND SCN <= ?"
+"""What the query of all changes begins its condition with."""
+
 _Condition = Callable[[ContentsFilter, Sequence[int]], str]
 
 
@@ -119,7 +122,7 @@ def _buffered(chosen: ContentsFilter, operations: Sequence[int]) -> str:
         wanted = " AND ".join([f"({codes} OR ({_NO_INTERNAL_DDL}))", *filters])
     else:
         wanted = f"(({' AND '.join([f'({codes})', *filters])}) OR ({_NO_INTERNAL_DDL}))"
-    return " AND ".join(["SCN > ? AND SCN <= ?", *_container(chosen), wanted])
+    return " AND ".join([RANGE, *_container(chosen), wanted])
 
 
 def _unbuffered(chosen: ContentsFilter, operations: Sequence[int]) -> str:

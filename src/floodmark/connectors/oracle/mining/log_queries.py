@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from floodmark.connectors.oracle.mining.sql import constant, constants
+from floodmark.connectors.oracle.sql import constant, constants
 
 _ONLINE = (
     "SELECT MIN(F.MEMBER) AS FILE_NAME, L.FIRST_CHANGE# FIRST_CHANGE, L.NEXT_CHANGE# NEXT_CHANGE, L.ARCHIVED, "

@@ -96,6 +96,22 @@ class Statement:
     row: pa.Table
 
 
+@dataclass(frozen=True)
+class Unshown:
+    """Changes that LogMiner doesn't show, or doesn't say the transaction of.
+
+    Attributes:
+        scn: where.
+        what: what is missing; a sentence.
+    """
+
+    scn: int
+    what: str
+
+
+Found = Committed | Statement | Unshown
+
+
 class OpenTransactions:
     """The transactions that aren't decided yet.
 
@@ -113,7 +129,7 @@ class OpenTransactions:
         """The number at which the oldest one began; None: there is none."""
         return min(self._started.values(), default=None)
 
-    def add(self, rows: pa.Table) -> Iterator[Committed | Statement]:
+    def add(self, rows: pa.Table) -> Iterator[Found]:
         """Yield what rows decide, in their order.
 
         Args:
@@ -123,7 +139,8 @@ class OpenTransactions:
         for place in batch.noticed.tolist():
             operation, xid = Operation(int(batch.operations[place])), batch.names[batch.codes[place]]
             if operation in CHANGES:
-                self._assign(batch, xid, place)
+                if not self._assign(batch, xid, place):
+                    yield _unshown(rows.slice(place, 1), "whose transaction LogMiner doesn't name")
             elif operation == Operation.START and xid != NO_TRANSACTION:
                 # It is read again, so what was known of it comes again, too.
                 self._forget(xid)
@@ -135,18 +152,23 @@ class OpenTransactions:
                 found = self._ended(batch, xid, place, operation)
                 if found is not None:
                     yield found
+                if isinstance(found, Committed):
                     self._forget(found.xid)
-            elif operation != Operation.START:
-                _tell(rows.slice(place, 1), operation)
+            elif operation == Operation.MISSING_SCN:
+                yield Unshown(int(batch.scns[place]), "The logs that LogMiner reads lack redo.")
+            elif operation == Operation.UNSUPPORTED and rows["TABLE_NAME"][place].is_valid:
+                yield _unshown(rows.slice(place, 1), "that LogMiner can't show")
         for xid in batch.names:
             self._keep(batch, xid, len(rows))
 
-    def _ended(self, batch: _Batch, xid: str, place: int, operation: Operation) -> Committed | None:
+    def _ended(self, batch: _Batch, xid: str, place: int, operation: Operation) -> Committed | Unshown | None:
         if xid.endswith(UNKNOWN_SEQUENCE):
             alike = self._alike(batch, xid, place)
-            if len(alike) != 1:
-                log.warning("transaction_is_not_known", transaction=xid, operation=operation.name, alike=len(alike))
-                return None
+            if len(alike) > 1:
+                what = f"The transaction that ends as {xid} is one of {', '.join(alike)}; LogMiner doesn't say which."
+                return Unshown(int(batch.scns[place]), what)
+            if not alike:
+                return None  # nothing of it was captured
             xid = alike[0]
         if operation != Operation.COMMIT:
             batch.skip(xid, place)
@@ -160,16 +182,20 @@ class OpenTransactions:
         start = self._started.get(xid, int(batch.scns[place]))
         return Committed(xid, start, batch.rows.slice(place, 1), changes)
 
-    def _assign(self, batch: _Batch, xid: str, place: int) -> None:
-        """Add a change to the transaction that it belongs to, of whose identifier only the beginning is known."""
+    def _assign(self, batch: _Batch, xid: str, place: int) -> bool:
+        """Add a change to the transaction that it belongs to, of whose identifier only the beginning is known.
+
+        Returns:
+            Whether it is known which one that is.
+        """
         row = batch.rows.slice(place, 1)
         owners = [] if xid == NO_TRANSACTION else self._alike(batch, xid, place)
         if len(owners) > 1 and batch.inverse[place]:
             owners = [one for one in owners if any(_changes_row_of(piece, row) for piece in self._store.pieces(one))]
         if len(owners) != 1:
-            log.warning("transaction_is_not_known", transaction=xid, operation="change", alike=len(owners))
-            return
+            return False
         self._add(owners[0], row, bool(batch.inverse[place]))
+        return True
 
     def _alike(self, batch: _Batch, xid: str, place: int) -> list[str]:
         """Return the open transactions that an identifier without its last part may mean."""
@@ -221,7 +247,7 @@ class _Batch:
         inverse: shape (rows,): which of them undo others.
         codes: shape (rows,): the number of each one's transaction in ``names``.
         names: the identifiers of the transactions.
-        noticed: the rows that must be looked at one by one, ascending.
+        noticed: the rows that must be looked at one by one, in the view's order but for commits of one number.
     """
 
     def __init__(self, rows: pa.Table) -> None:
@@ -235,13 +261,30 @@ class _Batch:
         changes = np.isin(self.operations, CHANGES)
         lost = np.array([name == NO_TRANSACTION or name.endswith(UNKNOWN_SEQUENCE) for name in self.names], np.bool_)
         unknown = changes & lost[self.codes] if len(rows) else changes
-        self.noticed = np.flatnonzero(np.isin(self.operations, _NOTICED) | unknown)
+        self.noticed = self._in_order(np.flatnonzero(np.isin(self.operations, _NOTICED) | unknown), rows)
         places = np.flatnonzero(changes & ~unknown)
         order = np.argsort(self.codes[places], kind="stable")
         bounds = np.searchsorted(self.codes[places][order], np.arange(len(self.names) + 1))
         self._places = {
             name: places[order[bounds[number] : bounds[number + 1]]] for number, name in enumerate(self.names)
         }
+
+    def _in_order(self, noticed: Numbers, rows: pa.Table) -> Numbers:
+        """Return places with commits of one number in the order of their positions: by thread, then by transaction.
+
+        No such transaction has seen the other's changes.
+        """
+        commits = np.flatnonzero(self.operations[noticed] == Operation.COMMIT)
+        scns = self.scns[noticed[commits]]
+        if not (scns[1:] == scns[:-1]).any():
+            return noticed
+        threads = rows["THREAD#"].to_numpy()
+        for scn in np.unique(scns[1:][scns[1:] == scns[:-1]]).tolist():
+            alike = commits[scns == scn]
+            places = noticed[alike].tolist()
+            places.sort(key=lambda place: (int(threads[place]), self.names[self.codes[place]]))
+            noticed[alike] = places
+        return noticed
 
     def take(self, xid: str, before: int) -> Numbers:
         """Return a transaction's changes before a row that weren't taken yet, shape (changes,)."""
@@ -263,11 +306,7 @@ def _changes_row_of(rows: pa.Table, row: pa.Table) -> bool:
     return found
 
 
-def _tell(row: pa.Table, operation: Operation) -> None:
-    """Log what LogMiner can't show."""
+def _unshown(row: pa.Table, what: str) -> Unshown:
     (found,) = row.select(["SCN", "SEG_OWNER", "TABLE_NAME", "INFO"]).to_pylist()
-    if operation == Operation.MISSING_SCN:
-        log.warning("log_has_a_gap", scn=found["SCN"], info=found["INFO"])
-    elif found["TABLE_NAME"]:
-        table = f"{found['SEG_OWNER']}.{found['TABLE_NAME']}"
-        log.warning("change_is_not_supported", scn=found["SCN"], table=table, info=found["INFO"])
+    info = f" ({found['INFO']})" if found["INFO"] else ""
+    return Unshown(found["SCN"], f"The log has a change of {found['SEG_OWNER']}.{found['TABLE_NAME']} {what}{info}.")

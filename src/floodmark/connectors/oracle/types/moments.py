@@ -25,6 +25,7 @@ from floodmark.connectors.oracle.types.settings import OracleSettings
 
 _MICROS = pa.timestamp("us")
 _MICROS_WIDTH = len("2026-01-02 13:04:05.123456")
+_SECONDS_WIDTH, _ZONE_WIDTH = len("2026-01-02 13:04:05"), len(" +05:30")
 _MILLIS_DIGITS = 3
 _NANOS_LIMIT = INT64_MAX // 1000
 _EPOCH = "1970-01-01T00:00:00Z"
@@ -59,10 +60,11 @@ def _unit(digits: int, mode: str) -> Unit:
 
 def zoned(column: Column, settings: OracleSettings) -> Codec:
     """Return the codec of TIMESTAMP WITH TIME ZONE, and WITH LOCAL TIME ZONE, whose text is in UTC."""
-    del column, settings
+    del settings
+    digits = MICROS_DIGITS if column.scale is None else column.scale
 
     def encode(text: pa.StringArray) -> pa.StringArray:
-        whole = pc.replace_substring(_with_t(text), " ", "", max_replacements=1)
+        whole = pc.replace_substring(_with_t(_with_digits(text, digits)), " ", "", max_replacements=1)
         # An offset of nothing is written as Z.
         at_utc = pc.ends_with(whole, "+00:00")
         return pc.if_else(at_utc, zulu(pc.utf8_slice_codeunits(whole, 0, -len("+00:00"))), whole)
@@ -76,6 +78,15 @@ def zoned(column: Column, settings: OracleSettings) -> Codec:
         at_utc,
         lambda text: _few_micros(encode(text)).cast(at_utc),
     )
+
+
+def _with_digits(text: pa.StringArray, digits: int) -> pa.StringArray:
+    """Return zoned times without digits of the fraction that their column doesn't have."""
+    width = _SECONDS_WIDTH + (digits + 1 if digits else 0) + _ZONE_WIDTH
+    if int(lengths_of(text).max(initial=0)) <= width:
+        return text
+    kept = rf"(\.\d{{{digits}}})\d+" if digits else r"()\.\d+"
+    return pc.replace_substring_regex(text, kept, r"\1", max_replacements=1)
 
 
 def _with_t(text: pa.StringArray) -> pa.StringArray:

@@ -164,6 +164,10 @@ class PostgresSnapshots:
             self.flush_log()
         return PlacedPoint(view, self)
 
+    def reopen(self, token: dict[str, Json]) -> None:
+        """Return None: a view ends with the process that has opened it."""
+        del token
+
     def prove_place(self, view: PostgresReadPoint) -> None:
         """Verify that a view of the tables is one of the server whose log is read."""
         if not self._session.continuity.same_place(view.place or ""):

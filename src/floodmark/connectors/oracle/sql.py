@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from floodmark.errors import ConfigError
+
 MOST_CONSTANTS = 1000
 """How many constants a list of Oracle's may have."""
 
@@ -11,6 +13,17 @@ MOST_CONSTANTS = 1000
 def constant(text: str) -> str:
     """Return a text as a constant."""
     return "'" + text.replace("'", "''") + "'"
+
+
+def quoted(name: str) -> str:
+    """Return a name as an identifier.
+
+    Raises:
+        ConfigError: Oracle has no such names.
+    """
+    if '"' in name or "\0" in name or not name:
+        raise ConfigError(f"'{name}' is no name of Oracle's.", "Names have no double quotes.")
+    return f'"{name}"'
 
 
 def constants(texts: Iterable[str]) -> str:

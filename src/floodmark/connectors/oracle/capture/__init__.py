@@ -1,0 +1,1 @@
+"""Mines the log, in the driver."""

@@ -1,0 +1,319 @@
+"""The ``LogStream`` of Oracle: mines the log window by window, and keeps transactions until they are committed."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from floodmark.capture.gaps import AcceptedGaps, Gap
+from floodmark.capture.log_stream import Cut
+from floodmark.capture.places import Places
+from floodmark.capture.spool import TransactionSpool
+from floodmark.connectors.oracle.capture.cutting import Cutter
+from floodmark.connectors.oracle.capture.wanted_rows import WantedRows
+from floodmark.connectors.oracle.capture.window import Trouble, Window, Windows
+from floodmark.connectors.oracle.continuity.check import prove, prove_kept
+from floodmark.connectors.oracle.continuity.resume_point import ResumePoint
+from floodmark.connectors.oracle.decode.rows_of_transactions import seconds_of
+from floodmark.connectors.oracle.decode.segment import Part
+from floodmark.connectors.oracle.decode.signal_rows import signals_in
+from floodmark.connectors.oracle.mining.session import MiningSession
+from floodmark.connectors.oracle.mining.spooled_rows import SpooledRows
+from floodmark.connectors.oracle.mining.statement_pieces import StatementPieces
+from floodmark.connectors.oracle.mining.transactions import Committed, Found, OpenTransactions, Statement, Unshown
+from floodmark.connectors.oracle.mining.view import ROWS
+from floodmark.connectors.oracle.options import OracleOptions
+from floodmark.connectors.oracle.position import Position, behind
+from floodmark.connectors.oracle.schema.follower import SchemaFollower
+from floodmark.connectors.oracle.server.connection import Connection, close
+from floodmark.connectors.oracle.server.database import current_scn
+from floodmark.connectors.oracle.server.flush import FlushTable
+from floodmark.connectors.oracle.structures.table import Table
+from floodmark.errors import ConnectError, SourceStateError, UnreadableLogError
+from floodmark.logger import get_logger
+
+log = get_logger(__name__)
+
+_UNSHOWN_CURE = (
+    "Ways out: leave the table out; read it again later (execute-snapshot) with "
+    "event.processing.failure.handling.mode=warn, which tells of the gap and goes on; or start with a new checkpoint."
+)
+
+
+@dataclass
+class CaptureState:
+    """What a source keeps from one stream to the next.
+
+    Attributes:
+        points: what belongs to the positions that were reached.
+        schema: follows the tables' structures.
+        spool: keeps the rows of open transactions.
+        gaps: collects the changes that are left out.
+        trouble: how long the log can't be read.
+    """
+
+    points: Places[ResumePoint]
+    schema: SchemaFollower
+    spool: TransactionSpool
+    gaps: AcceptedGaps
+    trouble: Trouble
+
+
+class OracleStream:
+    """A ``LogStream``.
+
+    Args:
+        options: the source's options.
+        connect: opens a connection to where the log is mined.
+        state: what the source keeps.
+        filters: what the numbers of changes in a transaction depend on.
+    """
+
+    def __init__(
+        self, options: OracleOptions, connect: Callable[[], Connection], state: CaptureState, filters: str
+    ) -> None:
+        self._options = options
+        self._connect = connect
+        self._state = state
+        self._filters = filters
+        self._wanted = WantedRows(options)
+        self._session: MiningSession | None = None
+        self._windows: Windows | None = None
+        self._flush: FlushTable | None = None
+        self._work: Iterator[int] | None = None
+        self._next_window = 0.0
+
+    def open(self, position: str) -> None:
+        """Connect, prove that the database has what follows a position, and start to mine."""
+        conn = self._connect()
+        try:
+            known = self._state.points.at(position)
+            database = prove(conn, position, known)
+            self._identity = database.identity
+            self._session = MiningSession(conn, self._options.wanted_rows(), self._options.fetch_size)
+            self._windows = Windows(self._options, conn)
+            self._flush = None if self._options.mining_read_only else FlushTable(conn, self._options.flush_table)
+            begin = Position.parse(position).scn - 1 if known is None else known.begin
+            prove_kept(conn, begin, self._options.archive_hours, self._windows.destinations)
+        except BaseException:
+            close(conn)
+            raise
+        self._state.spool.clear("")
+        self._transactions = OpenTransactions(SpooledRows(self._state.spool, ROWS))
+        self._pieces = StatementPieces()
+        self._begun: list[pa.Table] = []
+        self._delivered = Position.parse(position)
+        self._last = self._delivered
+        self._mined = begin
+        self._cutter = Cutter(position, self._options.segment_bytes, lambda data: signals_in(data, self._options))
+        self._state.schema.rewind(position)
+        self._work = None
+        self._next_window = 0.0
+
+    def read(self, timeout: float) -> int:
+        """Read some of the log; return how many bytes of committed changes came, or at least 1 if it goes on."""
+        if self._cutter.full:
+            return 0
+        if self._work is None:
+            self._begin(timeout)
+        if self._work is None:
+            return 0
+        try:
+            return next(self._work)
+        except StopIteration:
+            self._work = None
+            self._state.trouble.over()
+            return 0
+        except UnreadableLogError as exc:
+            self._state.trouble.bear(exc)
+            # Rows of the window were taken already, so all is read again from where the offset says.
+            raise ConnectError(exc.what, exc.cure) from None
+
+    def _begin(self, timeout: float) -> None:
+        """Begin the next window, if it is time and there is something."""
+        wait = self._next_window - time.monotonic()
+        if wait > 0:
+            time.sleep(min(wait, timeout))
+            return
+        assert self._session is not None
+        assert self._windows is not None
+        self._limit_session()
+        conn = self._session.conn
+        if self._flush is not None and not self._options.archived_only:
+            self._flush.flush(current_scn(conn))
+        window = self._windows.next(self._mined)
+        if window is None:
+            self._pause()
+            return
+        log.info("window_begins", after=window.after, upto=window.upto, logs=len(window.logs))
+        self._work = self._mine(self._session.mine(window.logs, window.after, window.upto), window)
+
+    def _pause(self) -> None:
+        self._next_window = time.monotonic() + self._options.poll_interval_ms / 1000
+
+    def _limit_session(self) -> None:
+        """Give the server its memory back from time to time; the log is then read on from where it was."""
+        assert self._session is not None
+        limit_s = self._options.session_max_ms / 1000
+        if not limit_s or time.monotonic() - self._session.opened < limit_s:
+            return
+        fresh = self._connect()
+        close(self._session.conn)
+        self._session = MiningSession(fresh, self._options.wanted_rows(), self._options.fetch_size)
+        self._windows = Windows(self._options, fresh)
+        self._flush = None if self._options.mining_read_only else FlushTable(fresh, self._options.flush_table)
+
+    def _mine(self, batches: Iterator[pa.Table], window: Window) -> Iterator[int]:
+        """Take the rows of a window; yield after each step, so that a segment can be cut."""
+        for rows in batches:
+            for whole in self._whole_numbers(self._pieces.whole(rows)):
+                yield from self._sort(whole)
+            yield 1
+        if not self._pieces.is_whole:
+            raise UnreadableLogError(f"LogMiner's rows up to the change number {window.upto} end inside a statement.")
+        for whole in self._rest():
+            yield from self._sort(whole)
+        self._mined = window.upto
+        self._cutter.reached(behind(window.upto))
+        if self._cutter.idle_position is not None:
+            self._remember(self._cutter.idle_position, window.upto)
+            # Removes files whose transactions have ended.
+            self._state.spool.save(self._cutter.idle_position)
+        if window.is_last:
+            self._pause()
+
+    def _whole_numbers(self, rows: pa.Table) -> Iterator[pa.Table]:
+        """Yield rows whose change numbers are complete: commits with one number may have to be put in order."""
+        if not len(rows):
+            return
+        scns = rows["SCN"].to_numpy()
+        others = np.flatnonzero(scns != scns[-1])
+        last = int(others[-1]) + 1 if len(others) else 0
+        if last:
+            yield pa.concat_tables([*self._begun, rows.slice(0, last)])
+            self._begun = []
+        self._begun.append(rows.slice(last))
+
+    def _rest(self) -> Iterator[pa.Table]:
+        begun, self._begun = self._begun, []
+        if begun:
+            yield pa.concat_tables(begun)
+
+    def _sort(self, rows: pa.Table) -> Iterator[int]:
+        rows = self._wanted.of(rows, self._state.schema.objects)
+        for found in self._transactions.add(rows):
+            yield from self._take(found)
+
+    def _take(self, found: Found) -> Iterator[int]:
+        if isinstance(found, Committed):
+            yield from self._commit(found)
+        elif isinstance(found, Statement):
+            self._state.schema.follow(found.row)
+        else:
+            self._tell(found)
+
+    def _commit(self, found: Committed) -> Iterator[int]:
+        (commit,) = found.commit.select(["SCN", "THREAD#"]).to_pylist()
+        place = Position(commit["SCN"], commit["THREAD#"], found.xid.upper())
+        if place.commit < self._delivered.commit or place.end() == self._delivered:
+            return  # it was delivered, and is read again with others
+        if place.commit < self._last.commit:
+            raise UnreadableLogError(
+                f"LogMiner shows the commit {place} behind {self._last}: its rows aren't in order.",
+                "Check that all redo threads' logs are there.",
+            )
+        self._last = place
+        seconds = int(seconds_of(found.commit)[0])
+        done, first_scn, first_seconds = 0, 0, 0
+        for number, rows in enumerate(found.changes):
+            if not done:
+                first_scn, first_seconds = rows["SCN"][0].as_py(), int(seconds_of(rows.slice(0, 1))[0])
+            ends = number == len(found.changes) - 1
+            part = Part(place, seconds, first_scn, first_seconds, done, len(rows), ends)
+            done += len(rows)
+            part, rows = self._undelivered(part, rows)
+            if len(rows):
+                yield self._cutter.add(part, rows, self._tables_of(rows))
+
+    def _tables_of(self, rows: pa.Table) -> Mapping[str, Table]:
+        """Return the structures of the captured tables, which must have those that rows are of."""
+        tables, missing = self._state.schema.tables_of(rows)
+        for name in missing:
+            what = f"The log has changes of {name}, which the dictionary doesn't have any more."
+            self._tell(Unshown(rows["SCN"][0].as_py(), what))
+        return tables
+
+    def _undelivered(self, part: Part, rows: pa.Table) -> tuple[Part, pa.Table]:
+        """Leave out changes of the transaction that the position lies in, which were delivered."""
+        if part.commit.commit != self._delivered.commit:
+            return part, rows
+        skipped = min(max(self._delivered.number - part.done, 0), len(rows))
+        return part.without(skipped), rows.slice(skipped)
+
+    def _tell(self, found: Unshown) -> None:
+        """Stop at what LogMiner doesn't show, or go on and tell of the gap, as the options say."""
+        mode = self._options.event_processing_failure_handling_mode
+        if mode == "fail":
+            raise SourceStateError(f"{found.what} (change number {found.scn})", _UNSHOWN_CURE)
+        option = f"event.processing.failure.handling.mode={mode}"
+        self._state.gaps.add(Gap(behind(found.scn - 1), behind(found.scn), found.what, option))
+        log.warning("change_is_left_out", scn=found.scn, reason=found.what)
+
+    def _remember(self, position: str, scn: int) -> None:
+        """Record where the log must be read from for all that is committed behind a position."""
+        numbers = [scn, self._transactions.oldest_scn, self._cutter.first_scn]
+        begin = min(number - (place > 0) for place, number in enumerate(numbers) if number is not None)
+        version = self._state.schema.version_at(position)
+        inside = Position.parse(position).is_inside
+        point = ResumePoint(self._identity, begin, version, self._filters if inside else "")
+        self._state.points.add(position, point)
+
+    def tend(self) -> None:
+        """Do nothing: the connection stays open by itself."""
+
+    @property
+    def full(self) -> bool:
+        """Whether a segment's worth of changes has been received."""
+        return self._cutter.full
+
+    def cut(self, force: bool) -> Cut | None:
+        """Cut a segment."""
+        last_open = self._cutter.first_scn
+        cut = self._cutter.cut(force)
+        if cut is not None:
+            place = Position.parse(cut.upto)
+            # All of a transaction that goes on behind the cut must be read again.
+            inside = last_open if place.is_inside and last_open is not None else place.scn
+            self._remember(cut.upto, min(inside, place.scn) - 1)
+        return cut
+
+    @property
+    def spooled_bytes(self) -> int:
+        """How many bytes of state the open transactions take."""
+        return self._state.spool.held_bytes
+
+    @property
+    def received(self) -> str:
+        """The position that the next cut reaches."""
+        return self._cutter.received
+
+    @property
+    def idle_position(self) -> str | None:
+        """The position up to which all has been cut; None if changes wait."""
+        return self._cutter.idle_position
+
+    def confirm(self, position: str) -> None:
+        """Do nothing: the server keeps its logs as its administrators say."""
+
+    def ping(self) -> None:
+        """Do nothing: the log is asked for again and again."""
+
+    def close(self) -> None:
+        """Close the connection."""
+        session, self._session = self._session, None
+        if session is not None:
+            close(session.conn)

@@ -1,0 +1,113 @@
+"""Chooses the rows of LogMiner's view that become events, before anything is kept of the others."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from floodmark.connectors.oracle.mining.operations import CHANGES, Operation
+from floodmark.connectors.oracle.options import OracleOptions
+
+_OF_TABLES = (*CHANGES, Operation.UNSUPPORTED)
+_UNKNOWN_OWNER = "UNKNOWN"
+_TEMPORARY = "/* No SQL_REDO for temporary tables */"
+
+
+def _is_number(owner: str, table: str) -> bool:
+    """Return whether LogMiner knows a table's number only, since the dictionary doesn't have it any more."""
+    return owner == _UNKNOWN_OWNER and table.startswith("OBJ#")
+
+
+class WantedRows:
+    """Chooses rows by their tables and by who made the change.
+
+    Args:
+        options: the source's options.
+    """
+
+    def __init__(self, options: OracleOptions) -> None:
+        self._options = options
+        self._captured: dict[str, bool] = {}
+
+    def of(self, rows: pa.Table, objects: Mapping[int, str]) -> pa.Table:
+        """Return the rows that are wanted: changes of captured tables, and what isn't a change.
+
+        Changes of a captured table that was dropped since, of which LogMiner has only the number, come as UNSUPPORTED.
+
+        Args:
+            rows: of the view.
+            objects: the names of the captured tables by their numbers.
+        """
+        operations = rows["OPERATION_CODE"].to_numpy()
+        changes = np.isin(operations, _OF_TABLES)
+        if not changes.any():
+            return rows
+        names = pc.binary_join_element_wise(rows["SEG_OWNER"], rows["TABLE_NAME"], ".").combine_chunks()
+        coded = names.dictionary_encode()
+        captured = np.array([self._captures(name) for name in coded.dictionary.to_pylist()], np.bool_)
+        codes = coded.indices.fill_null(0).to_numpy()
+        is_named = pc.is_valid(names).to_numpy(zero_copy_only=False)
+        # Without a name nothing is known of the table, so UNSUPPORTED rows of it say nothing, either.
+        wanted = is_named & captured[codes] if len(captured) else is_named
+        wanted &= self._of_users(rows)
+        wanted &= ~pc.fill_null(pc.equal(rows["SQL_REDO"], _TEMPORARY), False).to_numpy()
+        kept = rows.filter(pa.array(wanted | ~changes))
+        return self._with_dropped(kept, rows, changes & ~wanted, objects)
+
+    def _captures(self, name: str) -> bool:
+        known = self._captured.get(name)
+        if known is None:
+            owner, _, table = name.partition(".")
+            known = self._captured[name] = self._options.captures(owner, table) and not (
+                self._is_own(owner, table) or _is_number(owner, table)
+            )
+        return known
+
+    def _is_own(self, owner: str, table: str) -> bool:
+        """Return whether it is the table that makes the server write its log."""
+        options = self._options
+        return table == options.flush_table.upper() and owner == options.user.upper()
+
+    def _of_users(self, rows: pa.Table) -> NDArray[np.bool_]:
+        options = self._options
+        if not (options.usernames_include or options.usernames_exclude):
+            return np.ones(len(rows), np.bool_)
+        coded = rows["USERNAME"].combine_chunks().fill_null(_UNKNOWN_OWNER).dictionary_encode()
+        # Whose change it is that LogMiner doesn't know, nobody can say, so it isn't left out.
+        wanted = [name == _UNKNOWN_OWNER or options.wants_user(name) for name in coded.dictionary.to_pylist()]
+        found: NDArray[np.bool_] = np.array(wanted, np.bool_)[coded.indices.to_numpy()]
+        return found
+
+    def _with_dropped(
+        self, kept: pa.Table, rows: pa.Table, left_out: NDArray[np.bool_], objects: Mapping[int, str]
+    ) -> pa.Table:
+        """Return rows with one for each captured table of whose changes LogMiner has only the table's number."""
+        if not left_out.any() or not objects:
+            return kept
+        nameless = left_out & pc.fill_null(pc.equal(rows["SEG_OWNER"], _UNKNOWN_OWNER), False).to_numpy()
+        if not nameless.any():
+            return kept
+        numbers = rows["DATA_OBJ#"].to_numpy()
+        places = np.flatnonzero(nameless & np.isin(numbers, list(objects)))
+        _, first = np.unique(numbers[places], return_index=True)
+        told = [
+            self._unsupported(rows.slice(place, 1), objects[int(numbers[place])]) for place in places[first].tolist()
+        ]
+        return pa.concat_tables([*told, kept]) if told else kept
+
+    def _unsupported(self, row: pa.Table, name: str) -> pa.Table:
+        owner, _, table = name.partition(".")
+        values = {
+            "OPERATION_CODE": int(Operation.UNSUPPORTED),
+            "SEG_OWNER": owner,
+            "TABLE_NAME": table,
+            "INFO": "the table was dropped or replaced before its changes were read",
+        }
+        for column, value in values.items():
+            place = row.schema.get_field_index(column)
+            row = row.set_column(place, row.schema.field(place), pa.array([value], row.schema.field(place).type))
+        return row

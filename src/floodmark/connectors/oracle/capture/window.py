@@ -1,0 +1,136 @@
+"""Chooses which part of the log is mined next."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from floodmark.connectors.oracle.mining.available_logs import archive_destinations, available_logs, largest_log
+from floodmark.connectors.oracle.mining.coverage import Lack, end_of_archived, find_lack, first_logs
+from floodmark.connectors.oracle.mining.logs import LogFile
+from floodmark.connectors.oracle.options import OracleOptions
+from floodmark.connectors.oracle.server.connection import Connection
+from floodmark.connectors.oracle.server.database import RedoThread, current_scn, read_threads
+from floodmark.errors import LogGoneError, UnreadableLogError
+from floodmark.logger import get_logger
+
+log = get_logger(__name__)
+
+_CURE = (
+    "Ways out: restore the archived logs where V$ARCHIVED_LOG says that they are; raise log.mining.log.wait.ms if they "
+    "are only archived late; or set snapshot.mode=when_needed, which takes a new snapshot."
+)
+
+
+@dataclass(frozen=True)
+class Window:
+    """A part of the log.
+
+    Attributes:
+        after: the changes behind this number.
+        upto: up to this one.
+        logs: that have all of them.
+        is_last: whether it goes as far as the log does now.
+    """
+
+    after: int
+    upto: int
+    logs: Sequence[LogFile]
+    is_last: bool = True
+
+
+class Windows:
+    """Chooses windows, one after the other.
+
+    Args:
+        options: the source's options.
+        conn: a connection to where the log is mined.
+    """
+
+    def __init__(self, options: OracleOptions, conn: Connection) -> None:
+        self._options = options
+        self._conn = conn
+        self._destinations = archive_destinations(conn, options.destinations)
+        self._log_bytes = largest_log(conn)
+        self._lacks_since: float | None = None
+
+    @property
+    def destinations(self) -> tuple[str, ...]:
+        """The archive destinations whose logs are read."""
+        return self._destinations
+
+    def next(self, after: int) -> Window | None:
+        """Return the window behind a number; None: there is nothing, or not yet.
+
+        Raises:
+            LogGoneError: a log was deleted, or has been missing for too long.
+        """
+        options, conn = self._options, self._conn
+        threads = read_threads(conn)
+        upto = 0 if options.archived_only else self._end(threads)
+        logs = available_logs(conn, after, options.archive_hours, options.archived_only, self._destinations)
+        lack = find_lack(logs, threads, after, options.archived_only)
+        if lack is not None:
+            self._wait(lack, after)
+            return None
+        self._lacks_since = None
+        if options.archived_only:
+            upto = end_of_archived(logs, threads)
+        if upto <= after:
+            return None
+        # A closed thread may have nothing behind the number.
+        chosen, end = first_logs(logs, threads, options.log_count_min, self._log_bytes, upto)
+        return Window(after, end, chosen, end == upto) if end > after and chosen else None
+
+    def _end(self, threads: Sequence[RedoThread]) -> int:
+        """Return the last number whose redo every open instance has written.
+
+        What is in an instance's memory only may have lower numbers than what another one has written. The last record
+        itself may be incomplete.
+        """
+        written = [one.last_scn - 1 for one in threads if one.is_open]
+        return min([current_scn(self._conn), *written])
+
+    def _wait(self, lack: Lack, after: int) -> None:
+        """Wait for a log that may only be late, since it is being archived."""
+        now = time.monotonic()
+        if self._lacks_since is None:
+            self._lacks_since = now
+            log.warning("log_is_missing", thread=lack.thread, scn=lack.begin, reason=lack.what)
+        waited_ms = (now - self._lacks_since) * 1000
+        if waited_ms < self._options.log_wait_ms:
+            return
+        raise LogGoneError(
+            f"The log behind the change number {after} isn't complete: of the redo thread {lack.thread}, {lack.what} "
+            f"(from {lack.begin} on), and that has been so for {waited_ms / 1000:.0f} s.",
+            _CURE,
+        )
+
+
+class Trouble:
+    """How long the log can't be read, over all connections: a log may be gone for a moment, or for ever.
+
+    Args:
+        patience_ms: how long that may go on.
+    """
+
+    def __init__(self, patience_ms: int) -> None:
+        self._patience_s = patience_ms / 1000
+        self._since: float | None = None
+
+    def over(self) -> None:
+        """Record that the log could be read."""
+        self._since = None
+
+    def bear(self, error: UnreadableLogError) -> None:
+        """Return if reading may be tried again after an error.
+
+        Raises:
+            UnreadableLogError: it has gone on for too long.
+        """
+        now = time.monotonic()
+        if self._since is None:
+            self._since = now
+        if now - self._since >= self._patience_s:
+            raise error

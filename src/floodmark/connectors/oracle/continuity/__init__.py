@@ -1,0 +1,1 @@
+"""Whether the log still is the one that was read."""

@@ -1,0 +1,53 @@
+"""What an offset holds besides its position, so that the log can be read on from there."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Self
+
+from floodmark.json_data import Json, stored_object
+
+
+@dataclass(frozen=True)
+class ResumePoint:
+    """What is known at a position.
+
+    Attributes:
+        database: which database it is, and which of its lives (``Database.identity``).
+        begin: the changes behind this number must be read again: the oldest transaction that was open began there.
+        structures: names the version of the tables' structures.
+        filters: what the numbers of changes depend on, if the position lies inside a transaction; else empty.
+    """
+
+    database: str
+    begin: int
+    structures: str = ""
+    filters: str = ""
+
+    def with_structures(self, name: str) -> ResumePoint:
+        """Return it with another version of the structures."""
+        return replace(self, structures=name)
+
+    def to_json(self) -> dict[str, Json]:
+        """Return it as JSON data, for the offset."""
+        return {
+            "database": self.database,
+            "begin": self.begin,
+            "structures": self.structures,
+            **({"filters": self.filters} if self.filters else {}),
+        }
+
+    @classmethod
+    def from_json(cls, data: Json) -> Self:
+        """Return what ``to_json`` described.
+
+        Raises:
+            CheckpointError: it described something else.
+        """
+        stored = stored_object(data, "A bookmark")
+        return cls(
+            stored.text("database"),
+            stored.integer("begin"),
+            stored.text("structures"),
+            stored.optional_text("filters") or "",
+        )

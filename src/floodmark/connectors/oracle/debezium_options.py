@@ -1,0 +1,53 @@
+"""Options of other connectors: Debezium's that have no effect here or are refused, and those that are similar."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from floodmark.config import debezium
+from floodmark.config.debezium import JAVA_CLASS, Foreign
+from floodmark.connectors.registry import CONNECTORS
+
+_SPOOL = "rows of open transactions are kept in state.dir, so that memory doesn't grow with them"
+_THREADS = "a snapshot's tasks run on Spark's cores; see snapshot.max.threads and snapshot.chunk.bytes"
+_NOT_YET = "the connector doesn't have it yet"
+_ACCEPTED_ADAPTERS = "only the adapter logminer is there"
+
+ACCEPTED: Mapping[str, Foreign] = {
+    **{name: foreign for name, foreign in debezium.ACCEPTED.items() if name != "query.fetch.size"},
+    "capture.mode": Foreign(_NOT_YET, ("primary",)),
+    "connector.class": Foreign("the option connector names the database", (CONNECTORS["oracle"].debezium_class,)),
+    "driver.<property>": Foreign("there is no JDBC driver; see database.initial.statements"),
+    "include.schema.comments": Foreign("schemas have no comments yet", ("false",)),
+    "legacy.snapshot.max.threads": Foreign(_THREADS),
+    "log.mining.buffer.<option>": Foreign(_SPOOL),
+    "log.mining.log.count.growth.max": Foreign("a window begins where the last one ended, whatever is open"),
+    "log.mining.transaction.retention.ms": Foreign("transactions are kept until they end", ("0",)),
+    "log.mining.window.max.ms": Foreign("a window begins where the last one ended, whatever is open"),
+    "memory.management.<what>.class": Foreign("the tables' structures are held in memory"),
+    "schema.history.internal": Foreign("the tables' structures are kept in state.dir"),
+    "schema.history.internal.<option>": Foreign("the tables' structures are kept in state.dir"),
+    "snapshot.database.errors.max.retries": Foreign("a task that fails is run again by Spark"),
+    "snapshot.max.threads.multiplier": Foreign(_THREADS),
+    "snapshot.max.threads.multiplier.<table>": Foreign(_THREADS),
+    "sourceinfo.struct.maker": Foreign(JAVA_CLASS, ("io.debezium.connector.oracle.OracleSourceInfoStructMaker",)),
+}
+REFUSED: Mapping[str, str] = {
+    **debezium.REFUSED,
+    "log.mining.clientid.exclude.list": _NOT_YET,
+    "log.mining.clientid.include.list": _NOT_YET,
+    "log.mining.continuous.mine": "Oracle 19c and later don't have it",
+    "log.mining.path.dictionary": _NOT_YET,
+    "log.mining.restart.connection": "see log.mining.session.max.ms",
+    "openlogreplicator.<option>": _ACCEPTED_ADAPTERS,
+    "rac.nodes": _NOT_YET,
+    "secondary.<option>": _NOT_YET,
+    "xstream.<option>": _ACCEPTED_ADAPTERS,
+}
+SIMILAR: Mapping[str, str] = {
+    "database.include.list": "schema.include.list",
+    "database.exclude.list": "schema.exclude.list",
+    "database.service.name": "database.dbname",
+    "database.sslmode": "database.ssl",
+    "database.ssl.mode": "database.ssl",
+}

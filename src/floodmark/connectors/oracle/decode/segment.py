@@ -1,0 +1,162 @@
+"""Segments of Oracle's log: rows of LogMiner's view that were committed, in the order of their commits.
+
+The payload is record batches in Arrow's format, without their schema, which is that of the view. The header says which
+transactions the rows belong to, one after the other, and how the tables were made that they are of.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from floodmark.capture.segment import SegmentData
+from floodmark.connectors.oracle.decode.row_changes import CommittedRows
+from floodmark.connectors.oracle.decode.rows_of_transactions import of_the_view, seconds_of
+from floodmark.connectors.oracle.mining.view import ROWS
+from floodmark.connectors.oracle.position import Position
+from floodmark.connectors.oracle.structures.stored import table_json, table_of
+from floodmark.connectors.oracle.structures.table import Table
+from floodmark.errors import DecodeError
+from floodmark.json_data import JsonObject
+
+Numbers = NDArray[np.int64]
+
+_TRANSACTIONS, _TABLES = "transactions", "tables"
+
+
+@dataclass(frozen=True)
+class Part:
+    """Consecutive changes of a committed transaction.
+
+    Attributes:
+        commit: the position of the commit, with the number 0.
+        seconds: when it was committed, since the epoch.
+        first_scn: of the transaction's first change.
+        first_seconds: when that was made.
+        done: how many of its changes come before these.
+        count: how many these are.
+        ends: whether they are its last.
+    """
+
+    commit: Position
+    seconds: int
+    first_scn: int
+    first_seconds: int
+    done: int
+    count: int
+    ends: bool
+
+    @property
+    def after(self) -> Position:
+        """The position before these changes."""
+        return self.commit.at(self.done)
+
+    @property
+    def upto(self) -> Position:
+        """The position of the last of them, or of the transaction's end."""
+        return self.commit.end() if self.ends else self.commit.at(self.done + self.count)
+
+    def without(self, count: int) -> Part:
+        """Return the same without the first ones."""
+        return replace(self, done=self.done + count, count=self.count - count)
+
+
+def segment_of(parts: Sequence[Part], rows: Sequence[pa.Table], tables: Mapping[str, Table]) -> SegmentData:
+    """Return a segment.
+
+    Args:
+        parts: which transactions the rows are of.
+        rows: with the columns of the view.
+        tables: the structures of the tables that they are of, by ``schema.table``.
+    """
+    whole = pa.concat_tables(rows).cast(ROWS).combine_chunks()
+    pieces = [np.frombuffer(batch.serialize(), np.uint8) for batch in whole.to_batches()]
+    ends = np.cumsum([len(piece) for piece in pieces])
+    transactions = [
+        [
+            *(one.commit.scn, one.commit.thread, one.commit.transaction, one.seconds),
+            *(one.first_scn, one.first_seconds, one.done, one.count),
+        ]
+        for one in parts
+    ]
+    header: dict[str, Any] = {
+        _TRANSACTIONS: transactions,
+        _TABLES: {name: table_json(table) for name, table in tables.items()},
+    }
+    starts = np.concatenate([[0], ends[:-1]]).astype(np.uint32)
+    return SegmentData(np.concatenate(pieces), starts, header)
+
+
+class SegmentRows:
+    """The rows of a segment.
+
+    Args:
+        data: the segment.
+
+    Raises:
+        DecodeError: it isn't what ``segment_of`` returns.
+
+    Attributes:
+        tables: the structures of its tables, by ``schema.table``.
+        shown: the rows, with the columns of the view, shape (rows,).
+        rows: the same, as events need them.
+    """
+
+    def __init__(self, data: SegmentData) -> None:
+        header = JsonObject(data.header, "The header of a segment", _damaged)
+        tables = header.member(_TABLES)
+        self.tables = {name: table_of(tables.member(name)) for name in tables}
+        self.shown = _rows(data)
+        entries = data.header[_TRANSACTIONS]
+        numbers = np.array([[*one[:2], *one[3:]] for one in entries], np.int64).reshape(-1, 7)
+        scn, thread, seconds, first_scn, first_seconds, self._done, self._count = numbers.T
+        if int(self._count.sum()) != len(self.shown):
+            raise _damaged("it has another number of rows than its transactions")
+        self._commits = [(int(one[0]), int(one[1]), str(one[2])) for one in entries]
+        each = np.repeat(np.arange(len(entries)), self._count)
+        self._first = np.cumsum(self._count) - self._count
+        self.rows = CommittedRows(
+            self.shown["SCN"].to_numpy(),
+            scn[each],
+            first_scn[each],
+            seconds_of(self.shown),
+            seconds[each],
+            first_seconds[each],
+            number=np.arange(1, len(each) + 1) - self._first[each] + self._done[each],
+            **{**of_the_view(self.shown), "thread": thread[each]},
+        )
+
+    def within(self, after: str, upto: str) -> slice:
+        """Return which rows lie in ``(after, upto]``."""
+        return slice(self._up_to(Position.parse(after)), self._up_to(Position.parse(upto)))
+
+    def _up_to(self, place: Position) -> int:
+        """Return how many rows lie up to a position."""
+        at = bisect_left(self._commits, place.commit)
+        if at == len(self._commits):
+            return len(self.shown)
+        if self._commits[at] != place.commit:
+            return int(self._first[at])
+        return int(self._first[at] + min(max(place.number - self._done[at], 0), self._count[at]))
+
+
+def _rows(data: SegmentData) -> pa.Table:
+    ends = np.append(data.starts[1:], len(data.payload)).tolist()
+    try:
+        batches = [
+            pa.ipc.read_record_batch(pa.py_buffer(data.payload[begin:end]), ROWS)
+            for begin, end in zip(data.starts.tolist(), ends, strict=True)
+        ]
+    except (pa.ArrowInvalid, OSError) as exc:
+        raise _damaged(f"its rows can't be read ({exc})") from None
+    return pa.Table.from_batches(batches, ROWS).combine_chunks()
+
+
+def _damaged(problem: str) -> DecodeError:
+    return DecodeError(f"A segment of the log is damaged: {problem}.")

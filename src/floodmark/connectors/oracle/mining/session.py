@@ -1,0 +1,75 @@
+"""A LogMiner session: which logs it has, and what it is asked.
+
+Oracle Database Utilities, "Using LogMiner to Analyze Redo Log Files". A session begins with the first log that is
+added; it lives in the server's session, so it ends with the connection.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+
+import pyarrow as pa
+
+from floodmark.connectors.oracle.mining.contents_query import RANGE, ContentsFilter, buffered_query
+from floodmark.connectors.oracle.mining.logs import LogFile
+from floodmark.connectors.oracle.mining.view import FETCHED, rows_of_the_view
+from floodmark.connectors.oracle.server.connection import Connection, batches, run
+from floodmark.connectors.oracle.server.database import utc_offset_s
+from floodmark.connectors.oracle.sql import constant
+
+_GRANT = (
+    "GRANT EXECUTE ON DBMS_LOGMNR, LOGMINING, and SELECT ON V_$LOGMNR_CONTENTS TO the account (see docs/oracle.md)."
+)
+_OPTIONS = "DBMS_LOGMNR.DICT_FROM_ONLINE_CATALOG + DBMS_LOGMNR.NO_ROWID_IN_STMT"
+
+
+class MiningSession:
+    """Mines the log over a connection.
+
+    Args:
+        conn: the connection, which nothing else uses.
+        wanted: what is read of the logs.
+        fetch_size: how many rows are fetched at once.
+    """
+
+    def __init__(self, conn: Connection, wanted: ContentsFilter, fetch_size: int) -> None:
+        self.conn = conn
+        self.opened = time.monotonic()
+        self._fetch_size = fetch_size
+        self._logs: list[tuple[str, tuple[int, int]]] = []
+        self._query = buffered_query(wanted).replace(RANGE, "SCN > :1 AND SCN <= :2", 1)
+
+    def mine(self, logs: Sequence[LogFile], after: int, upto: int) -> Iterator[pa.Table]:
+        """Yield the rows of changes in a range of numbers, ``(after, upto]``, in the order of their numbers.
+
+        Args:
+            logs: that have all of them.
+            after: the number behind which they begin.
+            upto: the last number.
+
+        Raises:
+            UnreadableLogError: a log is gone, or has other contents by now.
+            ConnectError: the connection was lost.
+        """
+        self._use(sorted(logs, key=lambda log: log.place))
+        bounds = f"startScn => '{after}', endScn => '{upto}', options => {_OPTIONS}"
+        run(self.conn, f"BEGIN SYS.DBMS_LOGMNR.START_LOGMNR({bounds}); END;", "starting LogMiner", _GRANT)
+        # It may change with the seasons.
+        offset_s = utc_offset_s(self.conn)
+        for fetched in batches(
+            self.conn, self._query, "reading V$LOGMNR_CONTENTS", FETCHED, self._fetch_size, [str(after), str(upto)]
+        ):
+            yield rows_of_the_view(fetched, offset_s)
+
+    def _use(self, logs: Sequence[LogFile]) -> None:
+        """Give the session its logs, unless it has them: a file may hold another log by now."""
+        wanted = [(log.name, log.place) for log in logs]
+        if wanted == self._logs:
+            return
+        self._logs = []
+        for number, log in enumerate(logs):
+            option = "ADDFILE" if number else "NEW"
+            file = f"LOGFILENAME => {constant(log.name)}, OPTIONS => DBMS_LOGMNR.{option}"
+            run(self.conn, f"BEGIN SYS.DBMS_LOGMNR.ADD_LOGFILE({file}); END;", f"adding the log {log.name}", _GRANT)
+        self._logs = wanted

@@ -1,0 +1,309 @@
+"""The options of the Oracle connector."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Annotated, Literal, Self
+
+from pydantic import BeforeValidator, SecretStr, model_validator
+
+from floodmark.config.common import CommonOptions
+from floodmark.config.hosts import Host
+from floodmark.config.model import OWN, Words, option, statements
+from floodmark.connectors.oracle import debezium_options
+from floodmark.connectors.oracle.mining.contents_query import BUILT_IN, TRACKED, ContentsFilter, Names
+from floodmark.connectors.oracle.types.settings import OracleSettings
+
+_THIN = re.compile(r"jdbc:oracle:thin:@(?://)?(?P<address>.+)", re.IGNORECASE | re.DOTALL)
+"""A JDBC URL of Oracle's thin driver; what follows is what python-oracledb calls a DSN."""
+_NAME = r"^[A-Za-z][A-Za-z0-9_$#]{0,127}$"
+"""A name that SQL takes without quotes."""
+
+
+def _lower(value: object) -> object:
+    return value.lower() if isinstance(value, str) else value
+
+
+Adapter = Annotated[Literal["logminer"], BeforeValidator(_lower)]
+"""Debezium's values ignore case, and its documentation writes ``LogMiner``."""
+
+
+class OracleOptions(CommonOptions):
+    """Options of ``connector=oracle``."""
+
+    accepted = debezium_options.ACCEPTED
+    refused = debezium_options.REFUSED
+    similar = debezium_options.SIMILAR
+
+    hostname: Host | None = option(
+        "database.hostname", None, "Host name or address of the server; required unless `database.url` is given."
+    )
+    port: int = option("database.port", 1528, "Port of the listener; Oracle's own default is 1521.", ge=1, le=65535)
+    user: str = option("database.user", ..., "Account to log in as; with containers a common one, such as C##CDC.")
+    password: SecretStr | None = option("database.password", None, "The account's password.")
+    dbname: str = option(
+        "database.dbname", ..., "Service name of the database; with containers that of the container database."
+    )
+    url: str | None = option(
+        "database.url",
+        None,
+        "Address instead of `database.hostname` and `database.port`: `jdbc:oracle:thin:@…`, with what Oracle's drivers "
+        "take as a connect string behind the `@`.",
+        secret=True,
+    )
+    pluggable: str = option(
+        "database.pdb.name", "", "Name of the pluggable database; to be left out if there are no containers."
+    )
+    tls: bool = option(
+        "database.ssl", False, "Whether the connection is encrypted with TLS; a `database.url` says it itself.", OWN
+    )
+    tls_wallet: str | None = option(
+        "database.ssl.wallet", None, "Directory with `ewallet.pem`: the accepted authorities and the client's key.", OWN
+    )
+    tls_wallet_password: SecretStr | None = option(
+        "database.ssl.wallet.password", None, "Password of the key in it.", OWN
+    )
+    connect_timeout_ms: int = option(
+        "connect.timeout.ms",
+        30_000,
+        "How long to wait for a connection.",
+        "connect.timeout.ms (MySQL)",
+        ge=1000,
+    )
+    query_timeout_ms: int = option(
+        "database.query.timeout.ms", 600_000, "How long the server may take for an answer; 0: without end.", ge=0
+    )
+    initial_statements: str = option(
+        "database.initial.statements",
+        "",
+        "Statements to run at the beginning of each session, separated by `;` (`;;` is a semicolon).",
+        "database.initial.statements (PostgreSQL)",
+        secret=True,
+    )
+    adapter: Adapter = option(
+        "database.connection.adapter",
+        "logminer",
+        "How the log is read: with LogMiner, which shows changes before it is known whether they are committed.",
+        "same, with more values",
+    )
+    strategy: Literal["online_catalog"] = option(
+        "log.mining.strategy",
+        "online_catalog",
+        "What LogMiner takes the names of tables and columns from: the database's dictionary as it is now.",
+        "same, with more values",
+    )
+    filter_mode: Literal["none", "in", "regex"] = option(
+        "log.mining.query.filter.mode",
+        "none",
+        "Whether the query of LogMiner's view has the filters of schemas and tables, too: not, as lists of names, or "
+        "as regular expressions of Oracle's. What it returns is filtered again in any case.",
+    )
+    archived_only: bool = option(
+        "log.mining.archive.log.only.mode",
+        False,
+        "Whether only archived logs are read; changes then come when their log is archived.",
+    )
+    archive_hours: int = option("archive.log.hours", 0, "Only archived logs that are no older are read; 0: all.", ge=0)
+    destinations: Words = option(
+        "archive.destination.name",
+        (),
+        "Archive destinations whose copies are read, the first one that has a copy first. By default the first that is "
+        "local and valid.",
+    )
+    log_count_min: int = option(
+        "log.mining.log.count.min",
+        2,
+        "How many logs of each redo thread are read at once; 0: all there are.",
+        ge=0,
+    )
+    fetch_size: int = option(
+        "query.fetch.size", 10_000, "How many rows of LogMiner's view are fetched at once.", ge=1, le=1_000_000
+    )
+    poll_interval_ms: int = option(
+        "log.mining.poll.interval.ms",
+        1000,
+        "How long to wait until LogMiner is started again once all that there is has been read.",
+        OWN,
+        ge=10,
+    )
+    session_max_ms: int = option(
+        "log.mining.session.max.ms",
+        0,
+        "How long a connection mines before another one is opened, which returns the server's memory; 0: without end.",
+        "same; there it is for the session of LogMiner alone",
+        ge=0,
+    )
+    log_wait_ms: int = option(
+        "log.mining.log.wait.ms",
+        300_000,
+        "How long a log may be in none of the places where it is looked for, as while it is archived, before that is "
+        "an error.",
+        OWN,
+        ge=0,
+    )
+    boundary_mode: Literal["transaction_view_only", "skip"] = option(
+        "log.mining.transaction.snapshot.boundary.mode",
+        "transaction_view_only",
+        "What happens to transactions that are open when a new query begins: their changes are read from where the "
+        "oldest one began (`V$TRANSACTION`), or those before the beginning are lost (`skip`).",
+        "internal.log.mining.transaction.snapshot.boundary.mode; its default is skip",
+    )
+    flush_table: str = option(
+        "log.mining.flush.table.name",
+        "LOG_MINING_FLUSH",
+        "Table that is written to so that the server writes its log; it is created if it isn't there.",
+        pattern=_NAME,
+    )
+    mining_read_only: bool = option(
+        "log.mining.read.only", False, "Whether nothing is written to the database; changes may then come later."
+    )
+    usernames_include: Words = option(
+        "log.mining.username.include.list", (), "Accounts whose changes are captured; all if empty."
+    )
+    usernames_exclude: Words = option(
+        "log.mining.username.exclude.list", (), "Accounts whose changes are not captured."
+    )
+    include_redo_sql: bool = option(
+        "log.mining.include.redo.sql", False, "Whether the source block has LogMiner's statement."
+    )
+    lob_enabled: Literal[False] = option(
+        "lob.enabled", False, "Whether large objects are captured, which isn't possible yet.", "same, with true"
+    )
+    interval_handling_mode: Literal["numeric", "string"] = option(
+        "interval.handling.mode", "numeric", "How intervals are represented: in microseconds, or as ISO 8601 text."
+    )
+    legacy_decimals: bool = option(
+        "legacy.decimal.handling.strategy",
+        False,
+        "Whether whole numbers stay integers in whatever mode `decimal.handling.mode` says.",
+    )
+    table_ignore_builtin: bool = option(
+        "table.ignore.builtin", True, "Whether tables of the server's own schemas (`SYS`, `XDB` …) are left out."
+    )
+    snapshot_locking_mode: Literal["shared", "none"] = option(
+        "snapshot.locking.mode",
+        "shared",
+        "Whether tables are locked against being altered while a snapshot begins; `shared` lets others write.",
+        "same, without `custom`",
+    )
+
+    @model_validator(mode="after")
+    def _check_address(self) -> Self:
+        if self.url is None and self.hostname is None:
+            raise ValueError("Option 'database.hostname' is required, unless 'database.url' is given.")
+        if self.url is not None and _THIN.fullmatch(self.url) is None:
+            raise ValueError(
+                "Option 'database.url' has a value that is not allowed: it must begin with 'jdbc:oracle:thin:@'; "
+                "Oracle's other drivers need libraries that Floodmark doesn't use."
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _check_names(self) -> Self:
+        if self.usernames_include and self.usernames_exclude:
+            raise ValueError(
+                "Options 'log.mining.username.include.list' and 'log.mining.username.exclude.list' exclude each other: "
+                "give only one."
+            )
+        if self.pluggable and not re.fullmatch(_NAME, self.pluggable):
+            raise ValueError(
+                f"Option 'database.pdb.name' has the value '{self.pluggable}', which is not allowed: it must be a name "
+                "of letters, digits, '_', '$' and '#'."
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _check_read_points(self) -> Self:
+        if self.incremental_snapshot_read_points != "exact":
+            raise ValueError(
+                "Option 'incremental.snapshot.read.points' has the value 'watermarks', which the connector 'oracle' "
+                "doesn't have: rows are read as of a change number, so their place in the log is always exact. Leave "
+                "the option out."
+            )
+        return self
+
+    @property
+    def address(self) -> str:
+        """What python-oracledb connects to, without account and password."""
+        found = None if self.url is None else _THIN.fullmatch(self.url)
+        if found is not None:
+            return found["address"]
+        protocol = "tcps://" if self.tls else ""
+        host = f"[{self.hostname}]" if ":" in str(self.hostname) else self.hostname
+        return f"{protocol}{host}:{self.port}/{self.dbname}"
+
+    @property
+    def place(self) -> str:
+        """The address as errors show it: no part that may hold a password."""
+        return "database.url" if self.url is not None else self.address
+
+    @property
+    def database(self) -> str:
+        """What events name as the database: the pluggable one, if there is one."""
+        return (self.pluggable or self.dbname).upper()
+
+    @property
+    def owner(self) -> str:
+        """The name of the source's directory below ``state.dir``, which no other source may share."""
+        return f"{self.topic_prefix}-oracle-{self.database}"
+
+    @property
+    def topic_has_schema(self) -> bool:
+        """Whether topics name the table's schema."""
+        return True
+
+    @property
+    def settings(self) -> OracleSettings:
+        """What codecs depend on."""
+        return OracleSettings(
+            self.decimal_handling_mode,
+            self.time_precision_mode,
+            self.binary_handling_mode,
+            self.unavailable_value_placeholder,
+            self.interval_handling_mode,
+            self.legacy_decimals,
+        )
+
+    @property
+    def signal_tables(self) -> Sequence[str]:
+        """The tables whose inserts are signals, as ``schema.table``; Debezium's names begin with the database."""
+        return tuple(_without_database(name) for name in super().signal_tables)
+
+    def session_statements(self) -> list[str]:
+        """Return ``database.initial.statements``, one by one."""
+        return statements(self.initial_statements)
+
+    def captures(self, schema: str, table: str) -> bool:
+        """Return whether the filters let a table through."""
+        if self.table_ignore_builtin and schema in BUILT_IN:
+            return False
+        return super().captures(schema, table)
+
+    def wanted_rows(self) -> ContentsFilter:
+        """Return what is read of the logs."""
+        return ContentsFilter(
+            pluggable=self.pluggable.upper(),
+            mode=self.filter_mode,
+            schemas=Names(_sources(self.schema_include_list), _sources(self.schema_exclude_list)),
+            tables=Names(_sources(self.table_include_list), _sources(self.table_exclude_list)),
+            users=Names(self.usernames_include, self.usernames_exclude),
+            signals=next(iter(self.signal_tables), ""),
+            tracked=TRACKED,
+        )
+
+    def wants_user(self, user: str | None) -> bool:
+        """Return whether changes of an account are captured."""
+        name = (user or "").upper()
+        if self.usernames_include:
+            return name in map(str.upper, self.usernames_include)
+        return name not in map(str.upper, self.usernames_exclude)
+
+
+def _without_database(name: str) -> str:
+    parts = name.split(".")
+    return ".".join(parts[-2:]) if len(parts) == 3 else name
+
+
+def _sources(patterns: Sequence[object]) -> tuple[str, ...]:
+    return tuple(str(getattr(one, "pattern", one)) for one in patterns)

@@ -1,0 +1,1 @@
+"""How tables are made at each position of the log."""

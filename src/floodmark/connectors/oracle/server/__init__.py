@@ -1,0 +1,1 @@
+"""Ordinary connections, and what is asked over them."""

@@ -1,0 +1,119 @@
+"""What the database is, and how far it has come."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from floodmark.connectors.oracle.server.connection import Connection, run, value
+
+_IDENTITY = "SELECT DBID, RESETLOGS_CHANGE#, DATABASE_ROLE, OPEN_MODE, LOG_MODE, NAME FROM V$DATABASE"
+_GRANTS = "GRANT SELECT ON V_$DATABASE TO the account, in all containers (CONTAINER=ALL)."
+PRIMARY = "PRIMARY"
+
+
+@dataclass(frozen=True)
+class Database:
+    """A database.
+
+    Attributes:
+        number: its ``DBID``; a clone that was opened as one of its own has another.
+        resetlogs: the change number at which its incarnation began: it is another one once the log was reset.
+        role: ``PRIMARY``, or what kind of standby it is.
+        open_mode: such as ``READ WRITE``.
+        log_mode: ``ARCHIVELOG`` if logs are archived.
+        name: its name.
+    """
+
+    number: int
+    resetlogs: int
+    role: str
+    open_mode: str
+    log_mode: str
+    name: str
+
+    @property
+    def identity(self) -> str:
+        """What changes when change numbers may mean something else."""
+        return f"{self.number}-{self.resetlogs}"
+
+
+def read_database(conn: Connection) -> Database:
+    """Return what a connection leads to."""
+    number, resetlogs, role, open_mode, log_mode, name = run(conn, _IDENTITY, "reading V$DATABASE", _GRANTS)[0]
+    return Database(int(number), int(resetlogs), role, open_mode, log_mode, name)
+
+
+def current_scn(conn: Connection) -> int:
+    """Return the newest change number."""
+    return int(value(conn, "SELECT CURRENT_SCN FROM V$DATABASE", "reading the current change number", _GRANTS))
+
+
+def utc_offset_s(conn: Connection) -> int:
+    """Return how many seconds the database's clock is ahead of UTC: times in its log and its views are by that."""
+    text = str(value(conn, "SELECT TO_CHAR(SYSTIMESTAMP, 'TZH:TZM') FROM DUAL", "reading the database's time zone"))
+    hours, _, minutes = text.lstrip("+-").partition(":")
+    seconds = int(hours) * 3600 + int(minutes) * 60
+    return -seconds if text.startswith("-") else seconds
+
+
+def micros_of(conn: Connection, scn: int) -> int:
+    """Return when a number was the newest, in microseconds since the epoch, as exactly as the server knows it.
+
+    Raises:
+        SourceStateError: the server doesn't know it any more.
+    """
+    statement = f"SELECT TO_CHAR(SCN_TO_TIMESTAMP({scn}), 'YYYY-MM-DD HH24:MI:SS') FROM DUAL"
+    text = str(value(conn, statement, "the time of a change number"))
+    local = datetime.fromisoformat(text).replace(tzinfo=UTC)
+    return (int(local.timestamp()) - utc_offset_s(conn)) * 1_000_000
+
+
+@dataclass(frozen=True)
+class RedoThread:
+    """A redo thread, which belongs to an instance.
+
+    Attributes:
+        number: its number.
+        status: ``OPEN`` or ``CLOSED``.
+        enabled: ``PUBLIC``, ``PRIVATE`` or ``DISABLED``.
+        enabled_scn: when it was enabled.
+        disabled_scn: when it was disabled; 0: it wasn't.
+        checkpoint_scn: up to where a closed thread's log goes.
+        last_scn: the newest change in its log.
+    """
+
+    number: int
+    status: str
+    enabled: str
+    enabled_scn: int
+    disabled_scn: int
+    checkpoint_scn: int
+    last_scn: int
+
+    @property
+    def is_open(self) -> bool:
+        """Whether its instance runs."""
+        return self.status == "OPEN"
+
+
+def read_threads(conn: Connection) -> list[RedoThread]:
+    """Return the redo threads."""
+    statement = (
+        "SELECT THREAD#, STATUS, ENABLED, ENABLE_CHANGE#, DISABLE_CHANGE#, CHECKPOINT_CHANGE#, LAST_REDO_CHANGE# "
+        "FROM V$THREAD ORDER BY THREAD#"
+    )
+    rows = run(conn, statement, "reading V$THREAD", "GRANT SELECT ON V_$THREAD TO the account.")
+    return [RedoThread(int(row[0]), row[1], row[2], *(int(number or 0) for number in row[3:])) for row in rows]
+
+
+def oldest_open_transaction(conn: Connection) -> int | None:
+    """Return the number at which the oldest transaction began that is open on any instance; None: none is."""
+    oldest = value(
+        conn,
+        "SELECT MIN(START_SCN) FROM GV$TRANSACTION WHERE START_SCN > 0",
+        "reading GV$TRANSACTION",
+        "GRANT SELECT ON GV_$TRANSACTION TO the account, or set log.mining.transaction.snapshot.boundary.mode=skip, "
+        "which loses the changes that open transactions have made before the query begins.",
+    )
+    return None if oldest is None else int(oldest)

@@ -1,0 +1,53 @@
+"""Makes the server write its log: a change that is only in its memory is in no log that LogMiner reads.
+
+The log writer writes at every commit, so a table of our own is changed and committed, as Debezium does it.
+"""
+
+from __future__ import annotations
+
+from floodmark.connectors.oracle.server.connection import Connection, run, value
+
+_CURE = (
+    "GRANT CREATE TABLE TO the account, and give it a quota in its default tablespace; or set "
+    "log.mining.read.only=true, with which changes may come later."
+)
+
+
+class FlushTable:
+    """The table.
+
+    Args:
+        conn: a connection to the database where logs are mined.
+        name: of the table, checked with the options; it is the account's own.
+    """
+
+    def __init__(self, conn: Connection, name: str) -> None:
+        self._conn = conn
+        self._name = name
+        self._is_there = False
+
+    def flush(self, scn: int) -> None:
+        """Change the table, and commit that.
+
+        Args:
+            scn: the current change number, which is stored.
+        """
+        if not self._is_there:
+            self._create()
+        run(self._conn, f"UPDATE {self._name} SET LAST_SCN = {scn}", f"writing to {self._name}", _CURE)
+        run(self._conn, "COMMIT", f"writing to {self._name}")
+
+    def _create(self) -> None:
+        name = self._name
+        found = value(
+            self._conn,
+            "SELECT COUNT(*) FROM USER_TABLES WHERE TABLE_NAME = :1",
+            f"looking for the table {name}",
+            binds=[name.upper()],
+        )
+        if not found:
+            run(self._conn, f"CREATE TABLE {name} (LAST_SCN NUMBER(19,0))", f"creating the table {name}", _CURE)
+        if not value(self._conn, f"SELECT COUNT(*) FROM {name}", f"reading {name}"):
+            run(self._conn, f"INSERT INTO {name} VALUES (0)", f"writing to {name}", _CURE)
+            run(self._conn, "COMMIT", f"writing to {name}")
+        self._is_there = True

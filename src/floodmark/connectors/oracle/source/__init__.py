@@ -1,0 +1,1 @@
+"""The planner's side: sessions, log, tables and read points."""

@@ -1,0 +1,167 @@
+"""Oracle for the contract suite: a stand-in for a server, through Oracle's own driver."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from decimal import Decimal
+from typing import Any
+
+from floodmark.demo.embedded import free_port
+from tests.contract.under_test import Capabilities, Row, SourceUnderTest, Writer
+from tests.support.oracle.fronts.tns.server import TnsServer
+from tests.support.oracle.model.database import OracleDatabase
+from tests.support.oracle.model.tables import column
+from tests.support.oracle.model.transactions import Transaction
+
+SCHEMA = "APP"
+PASSWORD = "dbz"
+COLUMNS = [column("id", "NUMBER(9,0)", nullable=False), column("v", "NUMBER(19,0)"), column("pad", "VARCHAR2(4000)")]
+SIGNALS = [
+    column("id", "VARCHAR2(42)", nullable=False),
+    column("type", "VARCHAR2(32)", nullable=False),
+    column("data", "VARCHAR2(2048)"),
+]
+
+
+class OracleUnderTest:
+    """The adapter ``logminer``."""
+
+    name = "oracle"
+    capabilities = Capabilities(watermarks=False, refuses_no_tables=False)
+    required: tuple[str, ...] = ("database.user", "database.dbname")
+    kept: tuple[str, ...] = ("schema-history",)
+
+    @contextmanager
+    def open(self, fixture: Callable[[str], Any]) -> Iterator[SourceUnderTest]:
+        del fixture  # Each test has a database of its own.
+        with OracleSource(OracleDatabase()) as source:
+            yield source
+
+    @contextmanager
+    def open_another(self, fixture: Callable[[str], Any], like: SourceUnderTest) -> Iterator[SourceUnderTest]:
+        del fixture, like
+        database = OracleDatabase()
+        database.settings.database_id += 1
+        with OracleSource(database) as source:
+            yield source
+
+
+class OracleSource:
+    """A database, which one test captures and changes."""
+
+    schema = SCHEMA
+    lost_log = "oldest log"
+
+    def __init__(self, database: OracleDatabase) -> None:
+        self._database = database
+        self._stack = ExitStack()
+        self._server = self._stack.enter_context(TnsServer(database))
+        self.options = {
+            "connector": "oracle",
+            "database.hostname": "127.0.0.1",
+            "database.port": str(self._server.port),
+            "database.user": database.account,
+            "database.password": PASSWORD,
+            "database.dbname": database.settings.name,
+            "database.pdb.name": database.pluggable,
+            "log.mining.poll.interval.ms": "20",
+        }
+
+    def __enter__(self) -> OracleSource:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._stack.close()
+
+    def create(self, *tables: str) -> None:
+        with self._database.lock:
+            for table in tables:
+                self._database.create_table(SCHEMA, table, COLUMNS, ["id"])
+
+    def create_signal_table(self, table: str) -> None:
+        with self._database.lock:
+            self._database.create_table(SCHEMA, table, SIGNALS, ["id"])
+
+    def signal(self, table: str, number: str, kind: str, data: str) -> None:
+        with self._database.lock:
+            transaction = self._database.begin()
+            transaction.insert(self._database.table(SCHEMA, table), id=number, type=kind, data=data)
+            transaction.commit()
+
+    @contextmanager
+    def writer(self) -> Iterator[Writer]:
+        yield OracleWriter(self._database)
+
+    def rows(self, table: str) -> list[Row]:
+        with self._database.lock:
+            found = self._database.table(SCHEMA, table).rows_at(self._database.clock.scn)
+            return [(int(row["id"]), int(row["v"]), str(row["pad"])) for _, row in found]
+
+    def lose_log(self) -> None:
+        with self._database.lock:
+            for _ in range(4):
+                self._database.switch_log()
+            for thread in self._database.threads.values():
+                for log in thread.logs[:-1]:
+                    self._database.delete_archived(thread.number, log.sequence)
+            self._database.background()
+
+    def away(self) -> dict[str, str]:
+        return {"database.port": str(free_port())}
+
+    def refused_login(self, secret: str) -> dict[str, str]:
+        return {"database.password": secret}
+
+    def created(self) -> list[str]:
+        with self._database.lock:
+            own = self._database.account
+            return [one.name for one in self._database.tables if one.owner == own and not one.dropped]
+
+    def connections(self) -> int:
+        return self._server.connections
+
+    def cut_connections(self) -> None:
+        self._server.cut_connections()
+
+    def held_log(self) -> str:
+        raise NotImplementedError("The server keeps its logs as its administrators say.")
+
+
+class OracleWriter:
+    """A session of the model's own."""
+
+    def __init__(self, database: OracleDatabase) -> None:
+        self._database = database
+        self._transaction: Transaction | None = None
+
+    def insert(self, table: str, rows: Sequence[Row]) -> None:
+        with self._database.lock:
+            target = self._database.table(SCHEMA, table)
+            for key, v, pad in rows:
+                self._begun().insert(target, id=Decimal(key), v=Decimal(v), pad=pad)
+
+    def update(self, table: str, key: int, v: int, pad: str | None = None) -> None:
+        with self._database.lock:
+            values = {"v": Decimal(v), **({} if pad is None else {"pad": pad})}
+            self._begun().update(self._database.table(SCHEMA, table), {"id": key}, **values)
+
+    def delete(self, table: str, key: int) -> None:
+        with self._database.lock:
+            self._begun().delete(self._database.table(SCHEMA, table), {"id": key})
+
+    def commit(self) -> None:
+        with self._database.lock:
+            self._begun().commit()
+            self._transaction = None
+            self._database.background()
+
+    def rollback(self) -> None:
+        with self._database.lock:
+            self._begun().rollback()
+            self._transaction = None
+
+    def _begun(self) -> Transaction:
+        if self._transaction is None:
+            self._transaction = self._database.begin()
+        return self._transaction
