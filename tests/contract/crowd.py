@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from contextlib import ExitStack
 
 from tests.contract.query import applied_rows
-from tests.contract.under_test import SourceUnderTest, Writer
+from tests.contract.under_test import Row, SourceUnderTest, Writer
 from tests.support.applying import Event, delivered, duplicates, time_travel
 from tests.support.interleaving import State, is_subsequence
 from tests.support.patience import within
@@ -152,4 +152,9 @@ class Crowd:
             steps = [state for at, state in enumerate(states) if at == 0 or state != states[at - 1]]
             assert is_subsequence(steps, self.history[cell]), (cell, steps, self.history[cell])
         for table in self._tables:
-            assert applied_rows(self._source, table, found) == sorted(self._source.rows(table))
+            applied, rows = set(applied_rows(self._source, table, found)), set(self._source.rows(table))
+            assert applied == rows, (table, _brief(applied - rows), _brief(rows - applied))
+
+
+def _brief(rows: set[Row]) -> list[Row]:
+    return sorted((key, v, pad[:8]) for key, v, pad in rows)

@@ -14,7 +14,9 @@ from typing import Any, Literal, Protocol
 
 Row = tuple[int, int, str]
 """``id``, ``v`` and ``pad``."""
-Need = Literal["signal_table", "incremental", "watermarks", "holds_log", "login", "network", "refuses_no_tables"]
+Need = Literal[
+    "signal_table", "incremental", "watermarks", "holds_log", "login", "network", "refuses_no_tables", "log_rests"
+]
 NewTables = Literal["blocking", "incremental", "parallel"]
 
 
@@ -31,6 +33,7 @@ class Capabilities:
         network: the source is reached through connections, which can break.
         refuses_no_tables: a new query whose filters match no table ends with an error; else only ``floodmark check``
             warns, since the tables may be created later.
+        log_rests: the log's end stays where it is while nothing is changed.
         new_tables: the values of ``snapshot.new.tables`` that read the rows of new tables.
     """
 
@@ -41,6 +44,7 @@ class Capabilities:
     login: bool = True
     network: bool = True
     refuses_no_tables: bool = True
+    log_rests: bool = True
     new_tables: tuple[NewTables, ...] = ("blocking", "incremental", "parallel")
 
 

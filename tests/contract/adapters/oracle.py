@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from decimal import Decimal
@@ -16,7 +17,8 @@ from tests.support.oracle.model.transactions import Transaction
 
 SCHEMA = "APP"
 PASSWORD = "dbz"
-COLUMNS = [column("id", "NUMBER(9,0)", nullable=False), column("v", "NUMBER(19,0)"), column("pad", "VARCHAR2(4000)")]
+PATIENCE_S = 2.0
+COLUMNS = [column("id", "NUMBER(9,0)", nullable=False), column("v", "NUMBER(18,0)"), column("pad", "VARCHAR2(4000)")]
 SIGNALS = [
     column("id", "VARCHAR2(42)", nullable=False),
     column("type", "VARCHAR2(32)", nullable=False),
@@ -28,7 +30,7 @@ class OracleUnderTest:
     """The adapter ``logminer``."""
 
     name = "oracle"
-    capabilities = Capabilities(watermarks=False, refuses_no_tables=False)
+    capabilities = Capabilities(watermarks=False, refuses_no_tables=False, log_rests=False)
     required: tuple[str, ...] = ("database.user", "database.dbname")
     kept: tuple[str, ...] = ("schema-history",)
 
@@ -65,7 +67,7 @@ class OracleSource:
             "database.password": PASSWORD,
             "database.dbname": database.settings.name,
             "database.pdb.name": database.pluggable,
-            "log.mining.poll.interval.ms": "20",
+            "log.mining.poll.interval.ms": "100",
         }
 
     def __enter__(self) -> OracleSource:
@@ -119,6 +121,10 @@ class OracleSource:
             return [one.name for one in self._database.tables if one.owner == own and not one.dropped]
 
     def connections(self) -> int:
+        deadline = time.monotonic() + PATIENCE_S
+        # The server sees the end of a connection a moment after the client has closed it.
+        while self._server.connections and time.monotonic() < deadline:
+            time.sleep(0.01)
         return self._server.connections
 
     def cut_connections(self) -> None:

@@ -14,6 +14,7 @@ _DIGITS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
 _ORDERED = str.maketrans(_DIGITS, "".join(sorted(_DIGITS)))
 _UNORDERED = str.maketrans("".join(sorted(_DIGITS)), _DIGITS)
 ROWS_PER_BLOCK = 100
+BLOCK_BYTES = 8192
 
 
 @dataclass(frozen=True)
@@ -117,8 +118,10 @@ class Table:
 
     @property
     def blocks(self) -> int:
-        """How many blocks its rows have been put into."""
-        return -(-self._places // ROWS_PER_BLOCK)
+        """How many blocks its rows take."""
+        newest = [versions[-1][1] for versions in self._versions.values()]
+        texts = sum(len(value) for row in newest if row for value in row.values() if isinstance(value, str))
+        return max(-(-self._places // ROWS_PER_BLOCK), texts // BLOCK_BYTES)
 
     def structure_at(self, version: int) -> Structure:
         """Return the structure of a version."""

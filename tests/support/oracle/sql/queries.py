@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
 from functools import wraps
@@ -40,18 +39,19 @@ def answer(session: Session, tree: exp.Expr) -> Result:
     Raises:
         OracleError: it names what isn't there, or what isn't understood.
     """
-    database = session.database
-    with contextlib.closing(duckdb.connect()) as connection:
-        failures = _add_functions(connection, session)
-        connection.execute("SET TimeZone = 'UTC'")
-        rows_of: dict[str, dict[str, Row]] = {}
-        tables: dict[str, Table] = {}
-        defined = {one.alias_or_name.upper() for one in tree.find_all(exp.CTE)}
+    engine = session.engine
+    engine.failures.clear()
+    rows_of: dict[str, dict[str, Row]] = {}
+    tables: dict[str, Table] = {}
+    names: list[str] = []
+    defined = {one.alias_or_name.upper() for one in tree.find_all(exp.CTE)}
+    try:
         for place, node in enumerate(list(tree.find_all(exp.Table))):
             if node.name.upper() in defined:
                 continue
             name = f"relation_{place}"
-            table = _register(session, connection, node, name)
+            names.append(name)
+            table = _register(session, engine.connection, node, name)
             if table is not None:
                 rows_of[name], tables[name] = table[1], table[0]
             renamed = exp.to_table(name)
@@ -59,9 +59,39 @@ def answer(session: Session, tree: exp.Expr) -> Result:
             node.replace(renamed)
         if len(tables) == 1 and _reads_columns(tree):
             (name,) = tables
-            return _projected(connection, tree, tables[name], rows_of[name], session, failures)
-        sql = rewritten(tree, database.clock.now()).sql("duckdb", identify=True)
-        return _result(_run(connection, sql, failures), tree)
+            return _projected(engine, tree, tables[name], rows_of[name], session)
+        sql = rewritten(tree, session.database.clock.now()).sql("duckdb", identify=True)
+        return _result(engine.run(sql), tree)
+    finally:
+        for name in names:
+            engine.connection.unregister(name)
+
+
+class Engine:
+    """What evaluates a session's queries: a DuckDB with Oracle's functions.
+
+    Args:
+        session: the session.
+
+    Attributes:
+        failures: what functions have raised, since DuckDB only has the text.
+    """
+
+    def __init__(self, session: Session) -> None:
+        self.connection = duckdb.connect()
+        self.connection.execute("SET TimeZone = 'UTC'")
+        self.failures = _add_functions(self.connection, session)
+
+    def run(self, sql: str) -> duckdb.DuckDBPyConnection:
+        """Run a query."""
+        try:
+            return self.connection.execute(sql)
+        except duckdb.Error as exc:
+            if self.failures:
+                raise self.failures[0] from None
+            raise OracleError(
+                904, text=f"invalid identifier (not understood by the stand-in: {exc}) in {sql}"
+            ) from None
 
 
 def _register(
@@ -98,18 +128,19 @@ def _reads_columns(tree: exp.Expr) -> bool:
     """Return whether a query of a table returns columns as they are."""
     if not isinstance(tree, exp.Select) or tree.args.get("group") or tree.args.get("distinct"):
         return False
+    if not isinstance(tree.args["from_"].this, exp.Table):
+        return False
     return all(
         isinstance(one.unalias(), (exp.Column, exp.Star)) or is_shown_column(one.unalias()) for one in tree.expressions
     )
 
 
 def _projected(
-    connection: duckdb.DuckDBPyConnection,
+    engine: Engine,
     tree: exp.Expr,
     table: Table,
     rows: Mapping[str, Row],
     session: Session,
-    failures: list[OracleError],
 ) -> Result:
     """Let DuckDB choose the rows, and take their values from the model, which has all of Oracle's."""
     structure = table.structure
@@ -133,7 +164,7 @@ def _projected(
             columns.append(ResultColumn(label, structure.column(name).type))
             values.append(_value_of(rows, name))
     tree.set("expressions", [exp.column(PLACE)])
-    found = _run(connection, rewritten(tree, session.database.clock.now()).sql("duckdb", identify=True), failures)
+    found = engine.run(rewritten(tree, session.database.clock.now()).sql("duckdb", identify=True))
     places = [place for (place,) in found.fetchall()]
     return Result(tuple(columns), [[value(place) for value in values] for place in places])
 
@@ -150,15 +181,6 @@ def _value_of(rows: Mapping[str, Row], name: str) -> Callable[[str], Any]:
 
 def _shown_value_of(rows: Mapping[str, Row], call: exp.Expr, column: Column, session: Session) -> Callable[[str], Any]:
     return lambda place: shown(call, column.type, rows[place][column.name], session.formats)
-
-
-def _run(connection: duckdb.DuckDBPyConnection, sql: str, failures: list[OracleError]) -> duckdb.DuckDBPyConnection:
-    try:
-        return connection.execute(sql)
-    except duckdb.Error as exc:
-        if failures:
-            raise failures[0] from None
-        raise OracleError(904, text=f"invalid identifier (not understood by the stand-in: {exc}) in {sql}") from None
 
 
 def _result(found: duckdb.DuckDBPyConnection, tree: exp.Expr) -> Result:

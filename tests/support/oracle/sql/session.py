@@ -49,6 +49,7 @@ class Session:
         self.logminer: LogMiner = LogMiner(database)
         self.sql_terminator = False
         self.looks_back_to: int | None = None
+        self._engine: queries.Engine | None = None
         self._number = database.new_session()
         self._transaction: Transaction | None = None
 
@@ -84,6 +85,16 @@ class Session:
     def close(self) -> None:
         """End the session."""
         self.rollback()
+        if self._engine is not None:
+            self._engine.connection.close()
+            self._engine = None
+
+    @property
+    def engine(self) -> queries.Engine:
+        """What evaluates the session's queries."""
+        if self._engine is None:
+            self._engine = queries.Engine(self)
+        return self._engine
 
     def _execute(self, text: str, binds: Sequence[Any] | Mapping[str, Any]) -> Result:
         stripped = text.strip()

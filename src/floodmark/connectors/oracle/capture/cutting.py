@@ -54,7 +54,7 @@ class Cutter:
 
     def add(self, part: Part, rows: pa.Table, tables: Tables) -> int:
         """Add changes, which come after all others; return how many bytes they have."""
-        size = int(rows.get_total_buffer_size())
+        size = int(rows.nbytes)
         self._waiting.append(_Waiting(part, rows, size, tables))
         self._size += size
         return size

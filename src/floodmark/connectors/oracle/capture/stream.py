@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 import pyarrow as pa
@@ -229,15 +230,22 @@ class OracleStream:
         self._last = place
         seconds = int(seconds_of(found.commit)[0])
         done, first_scn, first_seconds = 0, 0, 0
-        for number, rows in enumerate(found.changes):
+        for rows, ends in self._pieces_of(found):
             if not done:
                 first_scn, first_seconds = rows["SCN"][0].as_py(), int(seconds_of(rows.slice(0, 1))[0])
-            ends = number == len(found.changes) - 1
             part = Part(place, seconds, first_scn, first_seconds, done, len(rows), ends)
             done += len(rows)
             part, rows = self._undelivered(part, rows)
             if len(rows):
                 yield self._cutter.add(part, rows, self._tables_of(rows))
+
+    def _pieces_of(self, found: Committed) -> Iterator[tuple[pa.Table, bool]]:
+        """Yield the changes of a transaction in pieces no larger than a segment, and whether they are the last."""
+        for number, rows in enumerate(found.changes):
+            count = min(-(-rows.nbytes // self._options.segment_bytes), len(rows))
+            bounds = [len(rows) * part // count for part in range(count + 1)]
+            for begin, end in pairwise(bounds):
+                yield rows.slice(begin, end - begin), end == len(rows) and number == len(found.changes) - 1
 
     def _tables_of(self, rows: pa.Table) -> Mapping[str, Table]:
         """Return the structures of the captured tables, which must have those that rows are of."""
@@ -310,7 +318,8 @@ class OracleStream:
         """Do nothing: the server keeps its logs as its administrators say."""
 
     def ping(self) -> None:
-        """Do nothing: the log is asked for again and again."""
+        """Look at once whether the log goes on."""
+        self._next_window = 0.0
 
     def close(self) -> None:
         """Close the connection."""

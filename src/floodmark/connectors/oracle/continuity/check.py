@@ -10,7 +10,7 @@ from floodmark.connectors.oracle.continuity.resume_point import ResumePoint
 from floodmark.connectors.oracle.mining.log_queries import deleted_logs, oldest_scn
 from floodmark.connectors.oracle.position import Position
 from floodmark.connectors.oracle.server.connection import Connection, run, value
-from floodmark.connectors.oracle.server.database import Database, current_scn, read_database
+from floodmark.connectors.oracle.server.database import Database, read_database
 from floodmark.errors import ForkedLogError, LogGoneError
 
 NEW_SNAPSHOT = "set snapshot.mode=when_needed, which takes a new snapshot, or start with a new checkpoint"
@@ -36,7 +36,7 @@ def prove(conn: Connection, position: str, known: ResumePoint | None) -> Databas
     scn = Position.parse(position).scn
     if known is not None and known.database != found.identity:
         _refuse_other(found, scn, known)
-    now = current_scn(conn)
+    now = found.scn
     if scn > now + 1:
         raise ForkedLogError(
             f"The database {found.name} is at the change number {now}, before {scn - 1}, which the query has reached: "

@@ -6,7 +6,7 @@ transactions the rows belong to, one after the other, and how the tables were ma
 
 from __future__ import annotations
 
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -138,12 +138,12 @@ class SegmentRows:
 
     def _up_to(self, place: Position) -> int:
         """Return how many rows lie up to a position."""
-        at = bisect_left(self._commits, place.commit)
-        if at == len(self._commits):
+        begin, end = bisect_left(self._commits, place.commit), bisect_right(self._commits, place.commit)
+        if begin == len(self._commits):
             return len(self.shown)
-        if self._commits[at] != place.commit:
-            return int(self._first[at])
-        return int(self._first[at] + min(max(place.number - self._done[at], 0), self._count[at]))
+        # Parts of one transaction that follow each other are those of its changes, too.
+        inside = min(max(place.number - int(self._done[begin]), 0), int(self._count[begin:end].sum()))
+        return int(self._first[begin]) + inside
 
 
 def _rows(data: SegmentData) -> pa.Table:

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 from floodmark.connectors.oracle.server.connection import Connection, run, value
 
-_IDENTITY = "SELECT DBID, RESETLOGS_CHANGE#, DATABASE_ROLE, OPEN_MODE, LOG_MODE, NAME FROM V$DATABASE"
+_IDENTITY = "SELECT DBID, RESETLOGS_CHANGE#, DATABASE_ROLE, OPEN_MODE, LOG_MODE, NAME, CURRENT_SCN FROM V$DATABASE"
 _GRANTS = "GRANT SELECT ON V_$DATABASE TO the account, in all containers (CONTAINER=ALL)."
 PRIMARY = "PRIMARY"
 
@@ -23,6 +23,7 @@ class Database:
         open_mode: such as ``READ WRITE``.
         log_mode: ``ARCHIVELOG`` if logs are archived.
         name: its name.
+        scn: the newest change number then.
     """
 
     number: int
@@ -31,6 +32,7 @@ class Database:
     open_mode: str
     log_mode: str
     name: str
+    scn: int
 
     @property
     def identity(self) -> str:
@@ -40,8 +42,8 @@ class Database:
 
 def read_database(conn: Connection) -> Database:
     """Return what a connection leads to."""
-    number, resetlogs, role, open_mode, log_mode, name = run(conn, _IDENTITY, "reading V$DATABASE", _GRANTS)[0]
-    return Database(int(number), int(resetlogs), role, open_mode, log_mode, name)
+    number, resetlogs, role, open_mode, log_mode, name, scn = run(conn, _IDENTITY, "reading V$DATABASE", _GRANTS)[0]
+    return Database(int(number), int(resetlogs), role, open_mode, log_mode, name, int(scn))
 
 
 def current_scn(conn: Connection) -> int:
@@ -51,7 +53,11 @@ def current_scn(conn: Connection) -> int:
 
 def utc_offset_s(conn: Connection) -> int:
     """Return how many seconds the database's clock is ahead of UTC: times in its log and its views are by that."""
-    text = str(value(conn, "SELECT TO_CHAR(SYSTIMESTAMP, 'TZH:TZM') FROM DUAL", "reading the database's time zone"))
+    statement = "SELECT TO_CHAR(SYSTIMESTAMP, 'TZH:TZM') FROM DUAL"
+    return _offset_s(str(value(conn, statement, "reading the database's time zone")))
+
+
+def _offset_s(text: str) -> int:
     hours, _, minutes = text.lstrip("+-").partition(":")
     seconds = int(hours) * 3600 + int(minutes) * 60
     return -seconds if text.startswith("-") else seconds
@@ -63,10 +69,12 @@ def micros_of(conn: Connection, scn: int) -> int:
     Raises:
         SourceStateError: the server doesn't know it any more.
     """
-    statement = f"SELECT TO_CHAR(SCN_TO_TIMESTAMP({scn}), 'YYYY-MM-DD HH24:MI:SS') FROM DUAL"
-    text = str(value(conn, statement, "the time of a change number"))
-    local = datetime.fromisoformat(text).replace(tzinfo=UTC)
-    return (int(local.timestamp()) - utc_offset_s(conn)) * 1_000_000
+    statement = (
+        f"SELECT TO_CHAR(SCN_TO_TIMESTAMP({scn}), 'YYYY-MM-DD HH24:MI:SS'), TO_CHAR(SYSTIMESTAMP, 'TZH:TZM') FROM DUAL"
+    )
+    time, zone = run(conn, statement, "the time of a change number")[0]
+    local = datetime.fromisoformat(time).replace(tzinfo=UTC)
+    return (int(local.timestamp()) - _offset_s(zone)) * 1_000_000
 
 
 @dataclass(frozen=True)

@@ -117,7 +117,7 @@ class OracleKeyRanges:
         order = ", ".join(f"{quoted(name)} DESC" for name in self._key.columns)
         where = range_condition(self._key, None, None)
         highest = f"SELECT {self._names} FROM {self._table} WHERE {where}{self._and} ORDER BY {order}"
-        rows = self._query(f"SELECT {self._shown} FROM ({highest}) WHERE ROWNUM <= 1")
+        rows = self._query(f"SELECT {self._shown} FROM ({highest} FETCH FIRST 1 ROWS ONLY) HIGHEST")
         return [str(value) for value in rows[0]] if rows else None
 
     def bounds(
@@ -125,11 +125,14 @@ class OracleKeyRanges:
     ) -> list[tuple[list[str], int]]:
         """Return the upper bounds of the next ranges, each with how many rows it has."""
         where = range_condition(self._key, after, upto)
-        ordered = f"SELECT {self._names} FROM {self._table} WHERE {where}{self._and} ORDER BY {self._names}"
-        some = f"SELECT {self._names}, ROWNUM AS FM_N FROM ({ordered}) WHERE ROWNUM <= {size * count}"
-        counted = f"SELECT {self._names}, FM_N, MAX(FM_N) OVER () AS FM_LAST FROM ({some})"
+        some = (
+            f"SELECT {self._names}, ROW_NUMBER() OVER (ORDER BY {self._names}) AS FM_N FROM {self._table} "
+            f"WHERE {where}{self._and} ORDER BY {self._names} FETCH FIRST {size * count} ROWS ONLY"
+        )
+        counted = f"SELECT {self._names}, FM_N, MAX(FM_N) OVER () AS FM_LAST FROM ({some}) NUMBERED"
         rows = self._query(
-            f"SELECT FM_N, {self._shown} FROM ({counted}) WHERE MOD(FM_N, {size}) = 0 OR FM_N = FM_LAST ORDER BY FM_N"
+            f"SELECT FM_N, {self._shown} FROM ({counted}) COUNTED "
+            f"WHERE MOD(FM_N, {size}) = 0 OR FM_N = FM_LAST ORDER BY FM_N"
         )
         numbers = [0, *(int(row[0]) for row in rows)]
         bounds = [

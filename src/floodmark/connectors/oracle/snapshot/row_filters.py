@@ -71,7 +71,7 @@ def _query(query: Query, table: Table) -> str:
     order = ", ".join(f"{sql(column)}{' DESC' if descends else ''}" for column, descends in query.order)
     ordered = f" ORDER BY {order}" if order else ""
     found = f"SELECT * FROM {quoted(table.owner)}.{quoted(table.name)}{where}{ordered}"
-    return found if query.limit is None else f"SELECT * FROM ({found}) WHERE ROWNUM <= {query.limit}"
+    return found if query.limit is None else f"{found} FETCH FIRST {query.limit} ROWS ONLY"
 
 
 def _columns(table: Table, options: OracleOptions) -> TableColumns:

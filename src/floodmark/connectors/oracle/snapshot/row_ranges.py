@@ -19,8 +19,8 @@ from floodmark.logger import get_logger
 
 log = get_logger(__name__)
 
-SAMPLED = 32
-"""How many sampled rows make a range."""
+SAMPLED, LEAST_ROWS = 32, 4
+"""How many sampled rows make a range, and how many rows it has at least."""
 MOST_RANGES = 4096
 LEAST_PERCENT, MOST_PERCENT = 0.000001, 99.9
 
@@ -94,7 +94,7 @@ class RowRanges:
         return Ranges(tuple(str(one) for one in bounds))
 
     def _sampled(self, conn: Connection, table: str, name: str, size: int, rows: int) -> Ranges:
-        count = min(size // self._chunk_bytes, rows // SAMPLED, MOST_RANGES)
+        count = min(size // self._chunk_bytes, rows // LEAST_ROWS, MOST_RANGES)
         if count < 2:
             return Ranges()
         percent = min(max(100 * SAMPLED * count / rows, LEAST_PERCENT), MOST_PERCENT)

@@ -7,7 +7,7 @@ from floodmark.connectors.contract.table_key import TableKey
 from floodmark.connectors.oracle.options import OracleOptions
 from floodmark.connectors.oracle.position import behind
 from floodmark.connectors.oracle.server.connection import run
-from floodmark.connectors.oracle.server.database import current_scn, micros_of
+from floodmark.connectors.oracle.server.database import micros_of, read_database
 from floodmark.connectors.oracle.snapshot.key_ranges import OracleKeyRanges
 from floodmark.connectors.oracle.snapshot.tables import sql_name
 from floodmark.connectors.oracle.snapshot.token import ReadPointToken
@@ -94,8 +94,8 @@ class OracleSnapshots:
 
     def _opened(self) -> OracleReadPoint:
         conn = self._session.ordinary()
-        scn = current_scn(conn)
-        token = ReadPointToken(scn, micros_of(conn, scn), self._session.database().identity)
+        found = read_database(conn)
+        token = ReadPointToken(found.scn, micros_of(conn, found.scn), found.identity)
         return OracleReadPoint(token, self._session, self._tables)
 
     def _locked(self) -> OracleReadPoint:

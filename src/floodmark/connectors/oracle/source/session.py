@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from floodmark.connectors.oracle.checks.obstacles import obstacles
 from floodmark.connectors.oracle.options import OracleOptions
-from floodmark.connectors.oracle.server.connection import Connection, close, connect, run
+from floodmark.connectors.oracle.server.connection import Connection, close, connect
 from floodmark.connectors.oracle.server.database import Database, read_database
 from floodmark.errors import ConnectError, SourceStateError
 
@@ -30,12 +30,10 @@ class OracleSession:
         Raises:
             ConnectError: it leads to another database than the one that the log is of.
         """
-        if self._conn is not None:
-            try:
-                run(self._conn, "SELECT 1 FROM DUAL", "looking whether the connection is alive")
-            except ConnectError:
-                close(self._conn)
-                self._conn = None
+        if self._conn is not None and not self._conn.is_healthy():
+            # Whoever has found out has got an error, and tries again.
+            close(self._conn)
+            self._conn = None
         if self._conn is None:
             conn = connect(self._options)
             try:
