@@ -16,6 +16,8 @@ from floodmark.changes.layout_groups import TableNames
 from floodmark.changes.table_version import VersionMaker
 from floodmark.codecs.raw_column import RawColumn
 from floodmark.config.common import CommonOptions
+from floodmark.connectors.oracle.decode.large_objects.assembly import assembled
+from floodmark.connectors.oracle.decode.large_objects.columns import TableColumns
 from floodmark.connectors.oracle.decode.row_changes import CommittedRows, RowChanges
 from floodmark.connectors.oracle.decode.structure import TableStructure
 from floodmark.connectors.oracle.decode.transaction_metadata import CHANGES, WIDTH, TransactionMetadata
@@ -38,12 +40,20 @@ class Decoder:
         options: the source's options.
         make_version: makes the table versions of the output.
         with_statements: the option ``log.mining.include.redo.sql``.
+        with_large_objects: the option ``lob.enabled``.
     """
 
-    def __init__(self, options: CommonOptions, make_version: VersionMaker, with_statements: bool = False) -> None:
+    def __init__(
+        self,
+        options: CommonOptions,
+        make_version: VersionMaker,
+        with_statements: bool = False,
+        with_large_objects: bool = False,
+    ) -> None:
         self._options = options
         self._make_version = make_version
         self._with_statements = with_statements
+        self._with_large_objects = with_large_objects
         self._events = ChangeEvents(options)
         self._readers: dict[tuple[str, ...], StatementReader] = {}
 
@@ -60,7 +70,11 @@ class Decoder:
         Raises:
             DecodeError: a statement can't be read, or has a value that isn't its column's.
         """
-        parts = list(self._parts(shown, rows, structures))
+        columns: Mapping[str, TableColumns] = {}
+        if self._with_large_objects:
+            changes = assembled(shown, rows, structures, self._reader)
+            shown, rows, columns = changes.shown, changes.rows, changes.columns
+        parts = list(self._parts(shown, rows, structures, columns))
         groups: list[EventGroup] = []
         if self._options.provide_transaction_metadata:
             metadata = self._metadata(rows, parts)
@@ -71,8 +85,14 @@ class Decoder:
             groups += part.events(self._events)
         return self._make_version.assemble(groups)
 
-    def _parts(self, shown: pa.Table, rows: CommittedRows, structures: Mapping[str, TableStructure]) -> Iterator[_Part]:
-        """Yield the changes of each captured table and kind."""
+    def _parts(
+        self,
+        shown: pa.Table,
+        rows: CommittedRows,
+        structures: Mapping[str, TableStructure],
+        columns: Mapping[str, TableColumns],
+    ) -> Iterator[_Part]:
+        """Yield the changes of each captured table and kind; the columns of some tables are known already."""
         names = pc.binary_join_element_wise(shown["SEG_OWNER"], shown["TABLE_NAME"], ".").combine_chunks()
         coded = names.dictionary_encode()
         tables = coded.dictionary.to_pylist()
@@ -94,20 +114,38 @@ class Decoder:
                     np.full(len(index), relations.index(structures[name])),
                     relations,
                 )
-                yield self._part(changes, structures[name])
+                known = columns.get(name)
+                if known is not None:
+                    known = known.select(np.searchsorted(np.flatnonzero(codes == number), index))
+                yield self._part(changes, structures[name], known)
 
-    def _part(self, changes: RowChanges, structure: TableStructure) -> _Part:
-        read = self._reader(structure).read(changes.rows.statement)
-        if read.problems:
-            problem = next(iter(read.problems.values()))
-            raise DecodeError(f"SQL_REDO of {structure.schema}.{structure.table} can't be read: {problem}")
+    def _part(self, changes: RowChanges, structure: TableStructure, known: TableColumns | None) -> _Part:
+        """Return changes of one kind.
+
+        Args:
+            changes: the changes.
+            structure: their table.
+            known: their columns; None: their statements have them.
+        """
+        kind = int(changes.kind[0])
+        columns = known or self._columns(changes.rows.statement, structure, kind)
         names = TableNames.of(structure, self._options)
         source = changes.source(self._options.topic_prefix, names, self._with_statements)
         rows = Rows(changes, self._make_version(structure), names, source, {})
-        kind = int(changes.kind[0])
+        return _Part(
+            rows, structure, kind, [] if kind == INSERT else columns.old, [] if kind == DELETE else columns.new
+        )
+
+    def _columns(self, statements: pa.StringArray, structure: TableStructure, kind: int) -> TableColumns:
+        """Return the columns of changes whose statements have all of them."""
+        read = self._reader(structure).read(statements)
+        if read.problems:
+            problem = next(iter(read.problems.values()))
+            raise DecodeError(f"SQL_REDO of {structure.schema}.{structure.table} can't be read: {problem}")
+        inserted = np.full(len(statements), kind == INSERT)
         old = [] if kind == INSERT else raw_columns(read, Side.OLD, structure.columns)
-        new = [] if kind == DELETE else raw_columns(read, Side.NEW, structure.columns)
-        return _Part(rows, structure, kind, old, new)
+        new = [] if kind == DELETE else raw_columns(read, Side.NEW, structure.columns, inserted)
+        return TableColumns(old, new)
 
     def _reader(self, structure: TableStructure) -> StatementReader:
         """Return the reader of a table's statements, which knows what it has scanned of earlier ones."""
