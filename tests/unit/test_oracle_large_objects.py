@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given
@@ -13,7 +14,7 @@ from hypothesis import strategies as st
 from floodmark.connectors.oracle.decode.large_objects import assembly
 from floodmark.connectors.oracle.decode.large_objects.assembly import Assembled, assembled
 from floodmark.connectors.oracle.decode.large_objects.content import UNKNOWN, Content, Document, LargeObject
-from floodmark.connectors.oracle.decode.large_objects.pieces import Piece
+from floodmark.connectors.oracle.decode.large_objects.pieces import Piece, pieces_of
 from floodmark.connectors.oracle.decode.rows_of_transactions import rows_of
 from floodmark.connectors.oracle.decode.structure import TableStructure
 from floodmark.connectors.oracle.mining.operations import Operation
@@ -193,6 +194,13 @@ def test_parts_of_large_objects() -> None:
             function(pa.array(["x"], pa.string()))
 
 
+def piece(operation: Operation, statement: str | None, info: str | None = None) -> Piece:
+    row = {"SQL_REDO": statement, "INFO": info, "ROW_ID": None}
+    schema = pa.schema([(name, pa.string()) for name in row])
+    (found,) = pieces_of(np.array([operation]), pa.Table.from_pylist([row], schema))
+    return found
+
+
 @pytest.mark.parametrize(
     ("operation", "content"),
     [
@@ -205,7 +213,7 @@ def test_parts_of_large_objects() -> None:
 )
 def test_pieces_that_can_t_be_read(operation: Operation, content: Content) -> None:
     assert isinstance(content, LargeObject | Document)
-    Piece(operation, "x", "not re-executable", None).put_into(content)
+    piece(operation, "x", "not re-executable").put_into(content)
     assert content.value() is UNKNOWN
 
 
@@ -214,12 +222,12 @@ def test_a_piece_that_is_longer_than_it_says() -> None:
     # The halves of a character count for themselves.
     for text, length, wanted in (("🐘🐘", 2, "🐘"), ("abc", 3, "abc"), ("xyz", 1, "xbc"), ("d", 9, "dbc")):
         statement = f" buf_c := '{text}'; dbms_lob.write(loc_c, {length}, 1, buf_c);"
-        Piece(Operation.LOB_WRITE, statement, None, None).put_into(content)
+        piece(Operation.LOB_WRITE, statement).put_into(content)
         assert content.value() == wanted
     binary = LargeObject(b"", True)
     for digits in ("00ff", "0"):
         statement = f" buf_b := HEXTORAW('{digits}'); dbms_lob.write(loc_b, 1, 1, buf_b);"
-        Piece(Operation.LOB_WRITE, statement, None, None).put_into(binary)
+        piece(Operation.LOB_WRITE, statement).put_into(binary)
         assert binary.value() == (b"\0" if digits == "00ff" else UNKNOWN)
 
 
@@ -343,8 +351,8 @@ def test_rows_of_a_table_without_a_key() -> None:
 
 
 def test_pieces_of_a_value_that_no_row_names(monkeypatch: pytest.MonkeyPatch) -> None:
-    told: list[dict[str, object]] = []
-    monkeypatch.setattr(assembly.log, "warning", lambda event, **fields: told.append({"event": event, **fields}))
+    reported: list[dict[str, object]] = []
+    monkeypatch.setattr(assembly.log, "warning", lambda event, **fields: reported.append({"event": event, **fields}))
     found = put_together(
         (Operation.LOB_WRITE, write("early"), NO_ROW_ID),
         (Operation.INSERT, insert(1), TWO),
@@ -354,12 +362,12 @@ def test_pieces_of_a_value_that_no_row_names(monkeypatch: pytest.MonkeyPatch) ->
     )
     # The first may be any CLOB's, the second any value's of its row.
     assert [row[:3] for row in new_rows(found)] == [["1", "?", None], ["2", "?", "?"], ["3", "c", None]]
-    events = [(one["event"], one.get("column")) for one in told]
+    events = [(one["event"], one.get("column")) for one in reported]
     assert events == [
         *[("piece_of_no_large_value", None)] * 2,
         *(("large_value_is_not_known", name) for name in "CCB"),
     ]
-    assert told[0] == {"event": "piece_of_no_large_value", "table": "D.S.T", "scn": 0, "transaction": "a"}
+    assert reported[0] == {"event": "piece_of_no_large_value", "table": "D.S.T", "scn": 0, "transaction": "a"}
 
 
 def test_a_value_that_is_only_locked() -> None:

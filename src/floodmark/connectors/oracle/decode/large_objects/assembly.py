@@ -178,7 +178,7 @@ class _Table:
         # Where a row or a piece comes, by its number.
         self._steps = np.sort(np.concatenate([named, pieces]))
         self._named = {place: number for number, place in enumerate(named.tolist())}
-        found = pieces_of(operations[pieces].tolist(), shown.take(pa.array(pieces)))
+        found = pieces_of(operations[pieces], shown.take(pa.array(pieces)))
         self._pieces = dict(zip(pieces.tolist(), found, strict=True))
 
     def merged(self, transactions: Numbers) -> Iterator[Merged]:
@@ -190,19 +190,19 @@ class _Table:
         merger, before = self._merger, -1
         for place, transaction in zip(self._steps.tolist(), transactions[self._steps].tolist(), strict=True):
             if transaction != before:
-                yield from self._told(merger.commit())
+                yield from self._reported(merger.commit())
             before = transaction
             if place in self._named:
-                yield from self._told(merger.change(self._named[place]))
+                yield from self._reported(merger.change(self._named[place]))
             elif not merger.piece(self._pieces[place]):
                 self._warn("piece_of_no_large_value", place)
-        yield from self._told(merger.commit())
+        yield from self._reported(merger.commit())
 
     def columns(self, changes: Sequence[Merged]) -> TableColumns:
         """Return the columns of changes."""
         return columns_of(changes, self.rows, self._structure.columns)
 
-    def _told(self, changes: Iterator[Merged]) -> Iterator[Merged]:
+    def _reported(self, changes: Iterator[Merged]) -> Iterator[Merged]:
         """Log which values aren't known."""
         for change in changes:
             for number, value in change.values.items():

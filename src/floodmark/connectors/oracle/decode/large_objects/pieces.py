@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
+import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
-from floodmark.codecs.binary import decode_hex
 from floodmark.connectors.oracle.decode.large_objects.content import Document, LargeObject, Value
 from floodmark.connectors.oracle.decode.large_objects.pending import Pending
 from floodmark.connectors.oracle.mining.operations import Operation
@@ -17,6 +16,7 @@ from floodmark.connectors.oracle.mining.row_ids import known_row_id
 from floodmark.connectors.oracle.redo import large_objects, long_strings, xml_documents
 from floodmark.errors import DecodeError
 
+Numbers = NDArray[np.int64]
 C = TypeVar("C", LargeObject, Document)
 
 OF_LARGE_OBJECTS = (Operation.LOB_WRITE, Operation.LOB_TRIM, Operation.LOB_ERASE)
@@ -52,6 +52,19 @@ class Stray:
 
 
 @dataclass(frozen=True)
+class Written:
+    """What LOB_WRITE writes.
+
+    Attributes:
+        offset: where it begins.
+        data: its content.
+    """
+
+    offset: int
+    data: Value
+
+
+@dataclass(frozen=True)
 class Piece:
     """A row that has a piece of a large value.
 
@@ -60,51 +73,77 @@ class Piece:
         statement: ``SQL_REDO``.
         info: ``INFO``.
         row_id: ``ROW_ID``.
+        written: what LOB_WRITE writes; None: that can't be read, or it is something else.
     """
 
     operation: int
-    statement: str | None
+    statement: str
     info: str | None
     row_id: str | None
+    written: Written | None
 
     def put_into(self, content: LargeObject | Document) -> None:
         """Change a value as the piece says."""
         try:
             if isinstance(content, LargeObject):
-                _CHANGES[self.operation](self._statements, content)
+                self._change(content)
             elif self.operation == Operation.XML_WRITE:
                 content.add(xml_documents.piece(self.statement, self.info))
-            elif self.operation == Operation.WRITE_32K:
-                content.add(long_strings.piece(self.statement or ""))
+            else:
+                content.add(long_strings.piece(self.statement))
         except DecodeError:
             content.fail()
 
     @property
     def stray(self) -> Stray:
         """What is known of its value, if no row before it names that."""
-        is_binary = None
-        if self.operation == Operation.LOB_WRITE:
-            with suppress(DecodeError):
-                is_binary = bool(large_objects.writes(self._statements).binary[0])
+        is_binary = None if self.written is None else isinstance(self.written.data, bytes)
         return Stray(known_row_id(self.row_id), is_binary)
 
-    @property
-    def _statements(self) -> pa.StringArray:
-        return pa.array([self.statement or ""], pa.string())
+    def _change(self, content: LargeObject) -> None:
+        statements = pa.array([self.statement], pa.string())
+        if self.operation == Operation.LOB_TRIM:
+            content.trim(int(large_objects.trims(statements)[0]))
+        elif self.operation == Operation.LOB_ERASE:
+            erased = large_objects.erasures(statements)
+            content.erase(int(erased.offsets[0]), int(erased.lengths[0]))
+        elif self.written is None:
+            content.fail()
+        else:
+            content.write(self.written.offset, self.written.data)
 
 
-def _write(statements: pa.StringArray, content: LargeObject) -> None:
-    written = large_objects.writes(statements)
-    data: Value
-    if written.binary[0]:
-        try:
-            data = decode_hex(written.data)[0].as_py()
-        except ValueError:
-            raise large_objects.unknown_form("LOB_WRITE") from None
-        data = data[: written.lengths[0]]
-    else:
-        data = _beginning(written.data[0].as_py(), int(written.lengths[0]))
-    content.write(int(written.offsets[0]), data)
+def pieces_of(operations: Numbers, rows: pa.Table) -> list[Piece]:
+    """Return the pieces that rows of the view have."""
+    statements = rows["SQL_REDO"].combine_chunks().fill_null("")
+    places = np.flatnonzero(operations == Operation.LOB_WRITE)
+    written = dict(zip(places.tolist(), _writes(statements.take(pa.array(places))), strict=True))
+    texts = (statements.to_pylist(), rows["INFO"].to_pylist(), rows["ROW_ID"].to_pylist())
+    return [Piece(*one, written.get(place)) for place, one in enumerate(zip(operations.tolist(), *texts, strict=True))]
+
+
+def _writes(statements: pa.StringArray) -> list[Written | None]:
+    """Return what each statement of LOB_WRITE writes; None: that can't be read."""
+    try:
+        found = large_objects.writes(statements)
+    except DecodeError:
+        if len(statements) == 1:
+            return [None]
+        # Only those that can't be read are left out.
+        return [one for number in range(len(statements)) for one in _writes(statements.slice(number, 1))]
+    parts = zip(
+        found.offsets.tolist(), found.lengths.tolist(), found.binary.tolist(), found.data.to_pylist(), strict=True
+    )
+    return [_written(offset, length, binary, data) for offset, length, binary, data in parts]
+
+
+def _written(offset: int, length: int, is_binary: bool, data: str) -> Written | None:
+    if not is_binary:
+        return Written(offset, _beginning(data, length))
+    try:
+        return Written(offset, bytes.fromhex(data)[:length])
+    except ValueError:
+        return None
 
 
 def _beginning(text: str, length: int) -> str:
@@ -112,25 +151,3 @@ def _beginning(text: str, length: int) -> str:
     if len(text) * 2 <= length:
         return text
     return text.encode("utf-16-le")[: 2 * length].decode("utf-16-le", "surrogatepass")
-
-
-def _trim(statements: pa.StringArray, content: LargeObject) -> None:
-    content.trim(int(large_objects.trims(statements)[0]))
-
-
-def _erase(statements: pa.StringArray, content: LargeObject) -> None:
-    erased = large_objects.erasures(statements)
-    content.erase(int(erased.offsets[0]), int(erased.lengths[0]))
-
-
-_CHANGES: dict[int, Callable[[pa.StringArray, LargeObject], None]] = {
-    Operation.LOB_WRITE: _write,
-    Operation.LOB_TRIM: _trim,
-    Operation.LOB_ERASE: _erase,
-}
-
-
-def pieces_of(operations: Sequence[int], rows: pa.Table) -> list[Piece]:
-    """Return the pieces that rows of the view have."""
-    texts = (rows[name].to_pylist() for name in ("SQL_REDO", "INFO", "ROW_ID"))
-    return [Piece(*one) for one in zip(operations, *texts, strict=True)]
