@@ -53,7 +53,7 @@ def _inserts(database: OracleDatabase) -> None:
 
 
 def _updates(database: OracleDatabase) -> None:
-    docs, plain = table(database, "DOCS"), table(database, "PLAIN")
+    docs, needed, plain = (table(database, name) for name in ("DOCS", "NEEDED", "PLAIN"))
     for changes in (
         {"NAME": "other column"},
         {"C": "small"},
@@ -68,6 +68,8 @@ def _updates(database: OracleDatabase) -> None:
         transaction.update(docs, {"ID": 3}, **changes)
         transaction.commit()
     transaction = database.begin()
+    transaction.update(needed, {"ID": 1}, C=Apart("needed"))
+    transaction.update(needed, {"ID": 2}, C="", B=b"")
     transaction.insert(plain, ID=10, NAME="at once")
     transaction.delete(docs, {"ID": 1})
     transaction.update(docs, {"ID": 4}, NAME="last")
@@ -293,5 +295,18 @@ LARGE_OBJECTS = (
     _RANDOM,
     *(replace(one, adapter="logminer_unbuffered") for one in (*_ALL, _RANDOM)),
     *(replace(one, name=f"{one.name}_off", options={}) for one in _ALL),
+    *(
+        replace(
+            _BARE, name=f"large_objects_{mode.replace('-', '_')}", options={**_OPTIONS, "binary.handling.mode": mode}
+        )
+        for mode in ("hex", "base64", "base64-url-safe")
+    ),
+    Case(
+        "large_values_schemas",
+        _setup,
+        [_interleaved, _xml, _strings],
+        {**_OPTIONS, "key.converter.schemas.enable": "true", "value.converter.schemas.enable": "true"},
+        tables=(*_TABLES, "PAPERS", "STRINGS"),
+    ),
     replace(LARGE, name="large_objects_metadata", options={**_OPTIONS, "provide.transaction.metadata": "true"}),
 )
