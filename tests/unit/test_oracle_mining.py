@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
@@ -14,6 +15,7 @@ from hypothesis import strategies as st
 from floodmark.capture.spool import TransactionSpool
 from floodmark.capture.spool_files import SpoolFiles
 from floodmark.connectors.oracle.mining.operations import Operation
+from floodmark.connectors.oracle.mining.row_ids import NO_ROW_ID
 from floodmark.connectors.oracle.mining.spooled_rows import SpooledRows
 from floodmark.connectors.oracle.mining.statement_pieces import StatementPieces
 from floodmark.connectors.oracle.mining.transactions import (
@@ -65,37 +67,161 @@ def test_a_statement_that_has_not_come_whole() -> None:
     assert pieces.whole(rows.slice(2)).to_pylist()[0]["SQL_REDO"] == "abc"
 
 
-CHANGES = st.lists(st.tuples(st.sampled_from("ABC"), st.booleans()), max_size=20)
+@dataclass
+class Unit:
+    """Rows of a change, and the row that undoes it.
+
+    Attributes:
+        rows: operation, ROWID and record of each.
+        inverse: operation and ROWID.
+    """
+
+    rows: list[tuple[Operation, str | None, str]]
+    inverse: tuple[Operation, str]
 
 
-def remaining(changes: list[tuple[str, bool]]) -> tuple[list[int], list[str]]:
-    """Return what remains of changes, and which inverse rows undo nothing, by a stack for each row."""
-    stacks: dict[str, list[int]] = {}
-    unmatched = []
-    for number, (row_id, inverse) in enumerate(changes):
-        stack = stacks.setdefault(row_id, [])
-        if not inverse:
-            stack.append(number)
-        elif stack:
-            stack.pop()
-        else:
-            unmatched.append(row_id)
-    return sorted(number for stack in stacks.values() for number in stack), sorted(unmatched)
+UNNAMED = st.sampled_from([None, NO_ROW_ID])
 
 
-@given(CHANGES, st.lists(st.integers(0, 20), max_size=3))
-def test_what_is_undone(changes: list[tuple[str, bool]], cuts: list[int]) -> None:
-    bounds = [0, *sorted(min(cut, len(changes)) for cut in cuts), len(changes)]
-    undone = UndoneChanges()
-    kept: list[int] = []
+@st.composite
+def units(draw: st.DrawFn) -> Unit:
+    """Return a change of a row, as LogMiner shows it of tables with and without large values."""
+    row_id, none = draw(st.sampled_from(["B", "C"])) * 18, draw(UNNAMED)
+    one, other = draw(st.uuids()).hex, draw(st.uuids()).hex
+    kind = draw(st.sampled_from([Operation.INSERT, Operation.UPDATE, Operation.DELETE, Operation.LOB_WRITE]))
+    inverse = {Operation.INSERT: Operation.DELETE, Operation.DELETE: Operation.INSERT}.get(kind, Operation.UPDATE)
+    if kind == Operation.LOB_WRITE:
+        pieces = [(kind, draw(st.sampled_from([row_id, none])), other)] * draw(st.integers(0, 2))
+        return Unit([(Operation.SELECT_LOB_LOCATOR, row_id, one), *pieces], (inverse, row_id))
+    if kind == Operation.DELETE or draw(st.booleans()):
+        return Unit([(kind, row_id, one)], (inverse, row_id))
+    rows: list[tuple[Operation, str | None, str]] = [(kind, none, one)]
+    for begin, piece in draw(
+        st.lists(
+            st.sampled_from(
+                [
+                    (Operation.SELECT_LOB_LOCATOR, Operation.LOB_WRITE),
+                    (Operation.BEGIN_32K, Operation.WRITE_32K),
+                ]
+            ),
+            max_size=3,
+        )
+    ):
+        rows += [(begin, none, one), (piece, none, other)]
+    if draw(st.booleans()):
+        rows += [
+            (Operation.XML_BEGIN, none, other),
+            (Operation.XML_WRITE, none, other),
+            (Operation.XML_END, none, other),
+        ]
+    return Unit([*rows, (Operation.UPDATE, row_id, other)], (inverse, row_id))
+
+
+HISTORY = st.lists(st.tuples(st.sampled_from("TU"), st.one_of(units(), st.integers(1, 3))), max_size=12)
+
+
+def shown(
+    table: str, operation: Operation, row_id: str | None, record: str, inverse: bool = False
+) -> dict[str, object]:
+    return {
+        "OPERATION_CODE": int(operation),
+        "SEG_OWNER": "S",
+        "TABLE_NAME": table,
+        "ROW_ID": row_id,
+        "RS_ID": record,
+        "ROLLBACK": int(inverse),
+    }
+
+
+def kept(given: list[dict[str, object]], cuts: list[int]) -> tuple[list[int], list[str]]:
+    """Return the numbers of the rows that remain, and the ROWIDs of inverse rows that undo nothing."""
+    bounds = [0, *sorted(min(cut, len(given)) for cut in cuts), len(given)]
+    undone, masks = UndoneChanges(), []
     for begin, end in reversed(list(pairwise(bounds))):
-        piece = changes[begin:end]
-        inverse = np.array([flag for _, flag in piece], np.bool_)
-        found = undone.kept(pa.array([row_id for row_id, _ in piece], pa.string()), inverse)
-        kept += (np.flatnonzero(found) + begin).tolist()
-    expected, unmatched = remaining(changes)
-    assert sorted(kept) == expected
-    assert undone.unmatched == unmatched
+        masks.append(undone.kept(rows(*given[begin:end])))
+    return np.flatnonzero(np.concatenate(masks[::-1])).tolist(), undone.unmatched
+
+
+@given(HISTORY, st.lists(st.integers(0, 40), max_size=3))
+def test_what_is_undone(history: list[tuple[str, Unit | int]], cuts: list[int]) -> None:
+    given_rows: list[dict[str, object]] = []
+    done: list[tuple[str, Unit, list[int]]] = []
+    for table, step in history:
+        if isinstance(step, Unit):
+            numbers = list(range(len(given_rows), len(given_rows) + len(step.rows)))
+            given_rows += [shown(table, *row) for row in step.rows]
+            done.append((table, step, numbers))
+            continue
+        for _ in range(min(step, len(done))):
+            where, unit, _ = done.pop()
+            given_rows.append(shown(where, *unit.inverse, "undo", inverse=True))
+    assert kept(given_rows, cuts) == ([number for *_, numbers in done for number in numbers], [])
+
+
+B, C = "B" * 18, "C" * 18
+Shown = tuple[Operation, str | None, str]
+
+
+@pytest.mark.parametrize(
+    ("changes", "inverse", "remaining"),
+    [
+        # The row that has the ROWID isn't read.
+        (
+            [
+                (Operation.INSERT, NO_ROW_ID, "1"),
+                (Operation.UPDATE, B, "2"),
+                (Operation.SELECT_LOB_LOCATOR, NO_ROW_ID, "3"),
+                (Operation.LOB_WRITE, NO_ROW_ID, "4"),
+            ],
+            (Operation.UPDATE, B),
+            [0, 1],
+        ),
+        (
+            [
+                (Operation.INSERT, NO_ROW_ID, "1"),
+                (Operation.SELECT_LOB_LOCATOR, NO_ROW_ID, "1"),
+                (Operation.LOB_WRITE, NO_ROW_ID, "2"),
+                (Operation.SELECT_LOB_LOCATOR, NO_ROW_ID, "3"),
+                (Operation.LOB_WRITE, NO_ROW_ID, "4"),
+            ],
+            (Operation.UPDATE, B),
+            [0, 1, 2],
+        ),
+        # An insert is undone with all that was done to its row.
+        (
+            [
+                (Operation.INSERT, C, "0"),
+                (Operation.INSERT, None, "1"),
+                (Operation.SELECT_LOB_LOCATOR, None, "1"),
+                (Operation.LOB_WRITE, None, "2"),
+                (Operation.UPDATE, B, "3"),
+                (Operation.SELECT_LOB_LOCATOR, B, "4"),
+                (Operation.LOB_WRITE, B, "5"),
+            ],
+            (Operation.DELETE, B),
+            [0],
+        ),
+        # Pieces that aren't read are undone.
+        ([(Operation.UPDATE, B, "1"), (Operation.INSERT, C, "2")], (Operation.UPDATE, B), [0, 1]),
+        ([(Operation.UPDATE, C, "1")], (Operation.UPDATE, None), [0]),
+        ([(Operation.INSERT, B, "1")], (Operation.INSERT, B), [0]),
+        ([], (Operation.DELETE, None), []),
+    ],
+)
+def test_what_is_undone_of_large_values(
+    changes: list[Shown], inverse: tuple[Operation, str | None], remaining: list[int]
+) -> None:
+    given_rows = [*(shown("T", *one) for one in changes), shown("T", *inverse, "undo", inverse=True)]
+    for cut in range(len(given_rows)):
+        found, unmatched = kept(given_rows, [cut])
+        assert found == remaining
+        assert unmatched == ([inverse[1] or NO_ROW_ID] if len(remaining) == len(changes) else [])
+
+
+def test_inverse_rows_without_a_rowid() -> None:
+    """They were sorted with others that have one."""
+    given_rows = [shown("T", Operation.UPDATE, one, "undo", inverse=True) for one in (None, B, None)]
+    assert kept(given_rows, []) == ([], [NO_ROW_ID, NO_ROW_ID, B])
 
 
 CONTENTS = "SCN, XID, OPERATION_CODE, ROW_ID, ROLLBACK, SQL_REDO, CSF, SEG_OWNER, TABLE_NAME, INFO"
@@ -204,14 +330,17 @@ def rows(*given: dict[str, object]) -> pa.Table:
     schema = pa.schema(
         [
             *((name, pa.int64()) for name in ("SCN", "OPERATION_CODE", "ROLLBACK", "THREAD#")),
-            *((name, pa.string()) for name in ("XID", "ROW_ID", "SQL_REDO", "SEG_OWNER", "TABLE_NAME", "INFO")),
+            *(
+                (name, pa.string())
+                for name in ("XID", "ROW_ID", "SQL_REDO", "SEG_OWNER", "TABLE_NAME", "INFO", "RS_ID")
+            ),
         ]
     )
     defaults = {"ROLLBACK": 0, "THREAD#": 1, "ROW_ID": "none"}
     return pa.Table.from_pylist([{**defaults, "SCN": scn, **row} for scn, row in enumerate(given, 1)], schema)
 
 
-A, B, LOST, NONE = "0a000100000000bb", "0a000100000000cc", "0a000100ffffffff", "0" * 16
+FIRST, SECOND, LOST, NONE = "0a000100000000bb", "0a000100000000cc", "0a000100ffffffff", "0" * 16
 
 
 def row(operation: Operation, xid: str | None, row_id: str = "none", **more: object) -> dict[str, object]:
@@ -220,10 +349,10 @@ def row(operation: Operation, xid: str | None, row_id: str = "none", **more: obj
 
 def test_a_transaction_that_is_read_again_begins_anew() -> None:
     transactions = OpenTransactions(MemoryStore())
-    begun = [row(Operation.START, A), row(Operation.INSERT, A, "r1")]
+    begun = [row(Operation.START, FIRST), row(Operation.INSERT, FIRST, "r1")]
     assert not list(transactions.add(rows(*begun)))
     assert transactions.oldest_scn == 1
-    (found,) = transactions.add(rows(*begun, row(Operation.COMMIT, A)))
+    (found,) = transactions.add(rows(*begun, row(Operation.COMMIT, FIRST)))
     assert isinstance(found, Committed)
     assert [len(piece) for piece in found.changes] == [1]
     assert transactions.oldest_scn is None
@@ -232,29 +361,29 @@ def test_a_transaction_that_is_read_again_begins_anew() -> None:
 def test_a_rollback_whose_transaction_is_only_partly_named() -> None:
     transactions = OpenTransactions(MemoryStore())
     given = [
-        row(Operation.START, A),
-        row(Operation.INSERT, A, "r1"),
+        row(Operation.START, FIRST),
+        row(Operation.INSERT, FIRST, "r1"),
         row(Operation.ROLLBACK, LOST),
-        row(Operation.COMMIT, A),
+        row(Operation.COMMIT, FIRST),
     ]
     assert not list(transactions.add(rows(*given)))
 
 
 def test_a_commit_whose_transaction_is_only_partly_named() -> None:
-    given = [row(Operation.START, A), row(Operation.INSERT, A, "r1"), row(Operation.COMMIT, LOST)]
+    given = [row(Operation.START, FIRST), row(Operation.INSERT, FIRST, "r1"), row(Operation.COMMIT, LOST)]
     for cut in range(len(given)):
-        assert sorted_into_transactions(rows(*given), [cut]) == [(A, ["r1"])]
+        assert sorted_into_transactions(rows(*given), [cut]) == [(FIRST, ["r1"])]
 
 
 def test_a_change_whose_transaction_is_only_partly_named() -> None:
     given = [
-        row(Operation.INSERT, A, "r1"),
+        row(Operation.INSERT, FIRST, "r1"),
         row(Operation.UPDATE, LOST, "r2"),
-        row(Operation.INSERT, A, "r3"),
-        row(Operation.COMMIT, A),
+        row(Operation.INSERT, FIRST, "r3"),
+        row(Operation.COMMIT, FIRST),
     ]
     for cut in range(len(given)):
-        assert sorted_into_transactions(rows(*given), [cut]) == [(A, ["r1", "r2", "r3"])]
+        assert sorted_into_transactions(rows(*given), [cut]) == [(FIRST, ["r1", "r2", "r3"])]
 
 
 @pytest.mark.parametrize("xid", [None, NONE])
@@ -264,36 +393,36 @@ def test_what_belongs_to_no_transaction_holds_nothing_back(xid: str | None) -> N
         row(Operation.START, xid),
         row(Operation.INSERT, xid, "nobody's"),
         row(Operation.MISSING_SCN, xid, INFO="gap"),
-        row(Operation.INSERT, A, "r1"),
+        row(Operation.INSERT, FIRST, "r1"),
     ]
     told = list(transactions.add(rows(*given)))
     assert [one.scn for one in told if isinstance(one, Unshown)] == [2, 3]
     assert len(told) == 2
     assert transactions.oldest_scn == len(given)
-    (found,) = transactions.add(rows(row(Operation.COMMIT, A)))
+    (found,) = transactions.add(rows(row(Operation.COMMIT, FIRST)))
     assert isinstance(found, Committed)
-    assert found.xid == A
+    assert found.xid == FIRST
 
 
 def test_a_rollback_that_may_mean_several_transactions_changes_nothing() -> None:
     transactions = OpenTransactions(MemoryStore())
     given = [
-        *(row(Operation.START, xid) for xid in (A, B)),
-        *(row(Operation.INSERT, xid, xid) for xid in (A, B)),
+        *(row(Operation.START, xid) for xid in (FIRST, SECOND)),
+        *(row(Operation.INSERT, xid, xid) for xid in (FIRST, SECOND)),
         row(Operation.ROLLBACK, LOST),
-        *(row(Operation.COMMIT, xid) for xid in (A, B)),
+        *(row(Operation.COMMIT, xid) for xid in (FIRST, SECOND)),
     ]
     told, *committed = transactions.add(rows(*given))
     assert isinstance(told, Unshown)
-    assert f"one of {A}, {B}" in told.what
+    assert f"one of {FIRST}, {SECOND}" in told.what
     assert len(committed) == 2
 
 
 def test_what_is_not_shown_is_told() -> None:
     transactions = OpenTransactions(MemoryStore())
     given = [
-        row(Operation.UNSUPPORTED, A, SEG_OWNER="S", TABLE_NAME="T", INFO="a type"),
-        row(Operation.UNSUPPORTED, A),
+        row(Operation.UNSUPPORTED, FIRST, SEG_OWNER="S", TABLE_NAME="T", INFO="a type"),
+        row(Operation.UNSUPPORTED, FIRST),
         row(Operation.MISSING_SCN, None),
         row(Operation.INSERT, LOST, SEG_OWNER="S", TABLE_NAME="T"),
     ]
@@ -305,40 +434,40 @@ def test_what_is_not_shown_is_told() -> None:
 
 def test_commits_of_one_number_come_in_the_order_of_their_positions() -> None:
     given = [
-        *(row(Operation.INSERT, xid, xid) for xid in (A, B)),
-        {**row(Operation.COMMIT, B, SCN=7), "THREAD#": 1},
-        {**row(Operation.COMMIT, A, SCN=7), "THREAD#": 1},
+        *(row(Operation.INSERT, xid, xid) for xid in (FIRST, SECOND)),
+        {**row(Operation.COMMIT, SECOND, SCN=7), "THREAD#": 1},
+        {**row(Operation.COMMIT, FIRST, SCN=7), "THREAD#": 1},
     ]
-    assert sorted_into_transactions(rows(*given), []) == [(A, [A]), (B, [B])]
+    assert sorted_into_transactions(rows(*given), []) == [(FIRST, [FIRST]), (SECOND, [SECOND])]
     given[2]["THREAD#"], given[3]["THREAD#"] = 1, 2
-    assert sorted_into_transactions(rows(*given), []) == [(B, [B]), (A, [A])]
+    assert sorted_into_transactions(rows(*given), []) == [(SECOND, [SECOND]), (FIRST, [FIRST])]
 
 
 def test_an_inverse_row_whose_transaction_is_only_partly_named() -> None:
     given = [
-        *(row(Operation.START, xid) for xid in (A, B)),
-        *(row(Operation.INSERT, xid, xid) for xid in (A, B)),
-        row(Operation.DELETE, LOST, B, ROLLBACK=1),
-        row(Operation.INSERT, B, "last"),
-        *(row(Operation.COMMIT, xid) for xid in (A, B)),
+        *(row(Operation.START, xid) for xid in (FIRST, SECOND)),
+        *(row(Operation.INSERT, xid, xid) for xid in (FIRST, SECOND)),
+        row(Operation.DELETE, LOST, SECOND, ROLLBACK=1),
+        row(Operation.INSERT, SECOND, "last"),
+        *(row(Operation.COMMIT, xid) for xid in (FIRST, SECOND)),
     ]
     for cut in range(len(given)):
-        assert sorted_into_transactions(rows(*given), [cut]) == [(A, [A]), (B, ["last"])]
+        assert sorted_into_transactions(rows(*given), [cut]) == [(FIRST, [FIRST]), (SECOND, ["last"])]
 
 
 def test_a_replication_s_own_transaction_is_left_out() -> None:
     given = [
-        row(Operation.START, A),
-        row(Operation.INSERT, A, "r1"),
-        row(Operation.REPLICATION_MARKER, A),
-        row(Operation.COMMIT, A),
+        row(Operation.START, FIRST),
+        row(Operation.INSERT, FIRST, "r1"),
+        row(Operation.REPLICATION_MARKER, FIRST),
+        row(Operation.COMMIT, FIRST),
     ]
     assert sorted_into_transactions(rows(*given), []) == []
 
 
 def test_statements_about_tables_come_in_their_order() -> None:
     transactions = OpenTransactions(MemoryStore())
-    given = [row(Operation.INSERT, A, "r1"), row(Operation.DDL, B, "alter"), row(Operation.COMMIT, A)]
+    given = [row(Operation.INSERT, FIRST, "r1"), row(Operation.DDL, SECOND, "alter"), row(Operation.COMMIT, FIRST)]
     first, second = transactions.add(rows(*given))
     assert isinstance(first, Statement)
     assert first.row["SQL_REDO"].to_pylist() == ["alter"]

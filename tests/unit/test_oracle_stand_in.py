@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from tests.support.oracle.errors import OracleError
 from tests.support.oracle.model.database import OracleDatabase
+from tests.support.oracle.model.large_values import Apart, Later
 from tests.support.oracle.model.raw_values import number, number_of
 from tests.support.oracle.model.tables import Table, column
 from tests.support.oracle.sql.session import Session
@@ -274,6 +275,72 @@ def test_long_statements_come_in_pieces(database: OracleDatabase, session: Sessi
     assert all(len(row[1].encode()) <= 4000 for row in found)
     whole = "".join(row[1] for row in found)
     assert whole == f"""insert into "S"."LONG"("A","B") values ('{"é" * 3000}','{"x" * 3999}');"""
+
+
+LARGE = "OPERATION_CODE IN (1,2,3,9,10,11,29,68,70,71,91,92,93)"
+UNNAMED = "A" * 18
+
+
+@pytest.fixture
+def documents(database: OracleDatabase) -> Table:
+    columns = [column("ID", "NUMBER(9)"), *(column(name, kind) for name, kind in (("C", "CLOB"), ("B", "BLOB")))]
+    others = [column("X", "XMLTYPE"), column("S", "VARCHAR2(8000)")]
+    return database.create_table("S", "D", [*columns, *others], ["ID"], logged=False)
+
+
+def test_large_values_come_apart(database: OracleDatabase, documents: Table, session: Session) -> None:
+    with database.step():
+        transaction = database.begin()
+        place = transaction.insert(documents, ID=1, C=Apart("it's", 3), B=Later(b"\xff"), X=Apart("<a/>"), S=Apart("s"))
+        transaction.commit()
+    mine(session)
+    found = rows(session, "OPERATION_CODE, ROW_ID, RS_ID, SQL_REDO", LARGE)
+    assert [row[0] for row in found] == [1, 9, 10, 10, 68, 70, 71, 91, 92, 93, 3]
+    assert [row[1] for row in found] == [UNNAMED] * 10 + [place]
+    assert found[0][2] == found[1][2] == found[7][2] != found[2][2]
+    texts = [row[3] for row in found]
+    assert texts[0] == (
+        """insert into "S"."D"("ID","C","B","S") values ('1',EMPTY_CLOB(),EMPTY_BLOB(),'LM_EMPTY_STRING');"""
+    )
+    assert texts[1].endswith("""select "C" into loc_c from "S"."D" where "ID" = '1' and "S" = 's' for update;""")
+    assert texts[2:4] == [
+        " buf_c := 'it'''; \n  dbms_lob.write(loc_c, 3, 1, buf_c);",
+        " buf_c := 's'; \n  dbms_lob.write(loc_c, 1, 4, buf_c);",
+    ]
+    assert texts[4] == """XML DOC BEGIN:  select "X" from "S"."D" where "ID" = '1' and "S" = 's'"""
+    assert texts[5:7] == ["XML_REDO := '<a/>'\n amount: 4", None]
+    assert """ Stmt := 'update "S"."D" set "S" = :VAR where "ID" = ''1'' and "S" = ''s''';""" in texts[7]
+    assert texts[8] == " VAR :=    's'; EXECUTE IMMEDIATE Stmt USING VAR;"
+    assert texts[10] == """update "S"."D" set "B" = HEXTORAW('ff') where "ID" = '1' and "S" = 's';"""
+    row = dict(documents.rows_at(database.clock.scn))[place]
+    assert row == {"ID": 1, "C": "it's", "B": b"\xff", "X": "<a/>", "S": "s"}
+
+
+def test_large_objects_are_changed_where_they_are(database: OracleDatabase, documents: Table, session: Session) -> None:
+    with database.step():
+        transaction = database.begin()
+        place = transaction.insert(documents, ID=1, C="0123456789", B=b"0123")
+        transaction.savepoint("a")
+        transaction.lob_write(documents, place, "C", (3, "🐘"))
+        transaction.lob_trim(documents, place, "C", 6)
+        transaction.lob_erase(documents, place, "B", 9, 3)
+        transaction.lob_write(documents, place, "B", (6, b"\xff"))
+        changed = transaction.seen(documents, {})[place]
+        transaction.rollback_to("a")
+        transaction.commit()
+    assert (changed["C"], changed["B"]) == ("01🐘45", b"01\0\0\0\xff")
+    assert dict(documents.rows_at(database.clock.scn))[place]["C"] == "0123456789"
+    mine(session)
+    assert rows(session, "OPERATION_CODE, ROLLBACK", LARGE) == [
+        *((1, 0), (9, 0), (10, 0), (9, 0), (11, 0), (9, 0), (29, 0), (9, 0), (10, 0)),
+        *[(3, 1)] * 4,
+    ]
+    assert rows(session, "SQL_REDO", "OPERATION_CODE IN (11,29)") == [
+        " dbms_lob.trim(loc_c, 6);",
+        " e_len :=  9; \n  dbms_lob.erase(loc_b, e_len, 3);",
+    ]
+    mine(session, COMMITTED)
+    assert rows(session, "OPERATION_CODE", LARGE) == [1]
 
 
 def test_sessions_change_tables(database: OracleDatabase, session: Session) -> None:

@@ -121,13 +121,15 @@ COLUMNS = (
     Column("BYTES", "RAW", length=20),
     Column("TEXT", "CLOB"),
     Column("BLOCK", "BLOB"),
+    Column("LONG", "VARCHAR2", length=4001),
+    Column("NEEDED", "CLOB", optional=False),
 )
 
 
-def rows(side: Side, *statements: str) -> list[list[object]]:
+def rows(side: Side, *statements: str, inserted: bool = False) -> list[list[object]]:
     read = StatementReader([column.name for column in COLUMNS]).read(strings(*statements))
     assert read.problems == {}
-    found = raw_columns(read, side, COLUMNS)
+    found = raw_columns(read, side, COLUMNS, np.full(len(statements), inserted))
     shown = []
     for number in range(len(statements)):
         row: list[object] = []
@@ -143,15 +145,43 @@ def test_an_update_s_new_row_has_what_it_doesn_t_set() -> None:
         """update "S"."T" set "NAME" = NULL, "BYTES" = HEXTORAW('00ff') where "ID" = '1' and "NAME" = 'a' and """
         """"NATIONAL" = UNISTR('\\0416') and "BYTES" IS NULL;"""
     )
-    assert rows(Side.OLD, update) == [["1", "a", "Ж", None, "?", "?"]]
-    assert rows(Side.NEW, update) == [["1", None, "Ж", b"\x00\xff", "?", "?"]]
+    assert rows(Side.OLD, update) == [["1", "a", "Ж", None, "?", "?", "?", "?"]]
+    assert rows(Side.NEW, update) == [["1", None, "Ж", b"\x00\xff", "?", "?", "?", "?"]]
 
 
 def test_large_objects() -> None:
-    insert = """insert into "S"."T"("ID","TEXT","BLOCK") values ('1',EMPTY_CLOB(),EMPTY_BLOB());"""
+    insert = (
+        """insert into "S"."T"("ID","TEXT","BLOCK","LONG","NEEDED") values """
+        """('1',EMPTY_CLOB(),EMPTY_BLOB(),'LM_EMPTY_STRING',EMPTY_CLOB());"""
+    )
     update = """update "S"."T" set "TEXT" = 'long', "BLOCK" = HEXTORAW('00') where "ID" = '1';"""
-    assert rows(Side.NEW, insert) == [["1", None, None, None, "", b""]]
-    assert rows(Side.NEW, update) == [["1", None, None, None, "long", b"\x00"]]
+    assert rows(Side.NEW, insert, inserted=True) == [["1", None, None, None, None, None, None, ""]]
+    assert rows(Side.NEW, update) == [["1", None, None, None, "long", b"\x00", "?", "?"]]
+
+
+def test_what_an_insert_lacks_is_null() -> None:
+    insert = """insert into "S"."T"("ID","TEXT") values ('1',NULL);"""
+    assert rows(Side.NEW, insert, inserted=True) == [["1", None, None, None, None, None, None, None]]
+
+
+@pytest.mark.parametrize(
+    ("where", "old", "new"),
+    [("", "?", "?"), (""" and "LONG" IS NULL""", "?", "?"), (""" and "LONG" = 'short'""", "short", "short")],
+)
+def test_long_texts_of_rows_before(where: str, old: object, new: object) -> None:
+    update = f"""update "S"."T" set "NAME" = 'a' where "ID" = '1'{where};"""
+    assert [rows(side, update)[0][6] for side in (Side.OLD, Side.NEW)] == [old, new]
+    assert rows(Side.NEW, update.replace('"NAME"', '"LONG"'))[0][6] == "a"
+
+
+def test_a_large_object_that_a_row_before_seems_to_lack() -> None:
+    delete = """delete from "S"."T" where "ID" = '1' and "TEXT" IS NULL;"""
+    assert rows(Side.OLD, delete)[0][4:6] == ["?", "?"]
+
+
+def test_columns_whose_values_come_apart() -> None:
+    kinds = [("VARCHAR2", 4000), ("VARCHAR2", 4001), ("NVARCHAR2", 2000), ("NVARCHAR2", 2001), ("CLOB", None)]
+    assert [Column("A", kind, length=length).comes_apart for kind, length in kinds] == [False, True, False, True, True]
 
 
 def test_texts_as_bytes() -> None:

@@ -8,9 +8,13 @@ import io.debezium.connector.oracle.logminer.LogFile;
 import io.debezium.connector.oracle.logminer.LogFileCollector;
 import io.debezium.connector.oracle.logminer.SqlUtils;
 import io.debezium.connector.oracle.logminer.buffered.BufferedLogMinerQueryBuilder;
+import io.debezium.connector.oracle.logminer.events.LogMinerEventRow;
+import io.debezium.connector.oracle.logminer.parser.ExtendedStringParser;
 import io.debezium.connector.oracle.logminer.parser.LobWriteParser;
 import io.debezium.connector.oracle.logminer.parser.LogMinerDmlEntry;
 import io.debezium.connector.oracle.logminer.parser.SelectLobParser;
+import io.debezium.connector.oracle.logminer.parser.XmlBeginParser;
+import io.debezium.connector.oracle.logminer.parser.XmlWriteParser;
 import io.debezium.connector.oracle.logminer.unbuffered.UnbufferedLogMinerQueryBuilder;
 import io.debezium.relational.Column;
 import io.debezium.relational.Table;
@@ -20,6 +24,7 @@ import java.io.BufferedReader;
 import java.io.BufferedWriter;
 import java.io.InputStreamReader;
 import java.io.OutputStreamWriter;
+import java.lang.reflect.Field;
 import java.math.BigInteger;
 import java.nio.charset.StandardCharsets;
 import java.time.Duration;
@@ -27,6 +32,7 @@ import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import oracle.sql.CharacterSet;
 
 /**
  * Calls classes of Debezium's Oracle connector. A line of the input is a call, a JSON array that begins with its name; a
@@ -82,9 +88,33 @@ public class DebeziumClasses {
             case "lob write":
                 LobWriteParser.LobWrite write = LobWriteParser.parse(call.get(1).asText());
                 return write == null ? null : new Object[]{ write.offset(), write.length(), write.data() };
+            case "xml begin":
+                XmlBeginParser.XmlBegin begin = new XmlBeginParser().parse(row(call.get(1), call.get(2)), table(call.get(3)));
+                return new Object[]{ begin.columnName(), begin.parsedEvent().getNewValues() };
+            case "xml write":
+                return XmlWriteParser.parse(
+                        row(call.get(1), call.get(2)), CharacterSet.make(CharacterSet.AL32UTF8_CHARSET)).data();
+            case "long string":
+                ExtendedStringParser string = new ExtendedStringParser();
+                LogMinerDmlEntry named = string.parse(call.get(1).asText(), table(call.get(2)));
+                return new Object[]{ string.getColumnName(), named.getNewValues() };
             default:
                 throw new IllegalArgumentException(call.get(0).asText());
         }
+    }
+
+    /** A row of the view with SQL_REDO and INFO. */
+    private static LogMinerEventRow row(JsonNode statement, JsonNode info) throws Exception {
+        LogMinerEventRow row = new LogMinerEventRow();
+        set(row, "redoSql", statement.asText());
+        set(row, "info", info.asText());
+        return row;
+    }
+
+    private static void set(LogMinerEventRow row, String name, String value) throws Exception {
+        Field field = LogMinerEventRow.class.getDeclaredField(name);
+        field.setAccessible(true);
+        field.set(row, value);
     }
 
     /** The stored text, what it says of threads, and for each question (thread, number, transaction) its answer. */

@@ -105,7 +105,7 @@ def in_the_database(session: Session, query: str, name: str) -> list[Any]:
     return rows
 
 
-def mined(database: OracleDatabase, adapter: str = "logminer") -> pa.Table:
+def mined(database: OracleDatabase, adapter: str = "logminer", large_objects: bool = False) -> pa.Table:
     """Return the rows of the view after the setup, as a connector asks for them."""
     buffered = adapter == "logminer"
     session = Session(database, database.account)
@@ -117,7 +117,9 @@ def mined(database: OracleDatabase, adapter: str = "logminer") -> pa.Table:
         f"options => DBMS_LOGMNR.DICT_FROM_ONLINE_CATALOG {'' if buffered else '+ DBMS_LOGMNR.COMMITTED_DATA_ONLY '}"
         "+ DBMS_LOGMNR.NO_ROWID_IN_STMT); END;"
     )
-    query = (buffered_query if buffered else unbuffered_query)(ContentsFilter(pluggable=PDB))
+    query = (buffered_query if buffered else unbuffered_query)(
+        ContentsFilter(pluggable=PDB, large_objects=large_objects)
+    )
     result = session.execute(query, [str(AFTER_SETUP), upto])
     names = [one.name for one in result.columns or ()]
     return pa.table({name: _column(name, [row[at] for row in result.rows]) for at, name in enumerate(names)})
@@ -131,8 +133,12 @@ def changes_of(case: Case, database: OracleDatabase, piece: int = 7) -> tuple[pa
         database: on which it has happened.
         piece: how many rows come at once.
     """
-    rows = mined(database, case.adapter)
-    return rows_of(list(committed(rows, piece))) if case.adapter == "logminer" else unbuffered_rows(rows)
+    rows = mined(database, case.adapter, case.options.get("lob.enabled") == "true")
+    return (
+        rows_of(list(committed(rows, piece)))
+        if case.adapter == "logminer"
+        else unbuffered_rows(StatementPieces().whole(rows))
+    )
 
 
 def committed(rows: pa.Table, piece: int) -> Iterator[Committed]:

@@ -167,8 +167,11 @@ class OracleOptions(CommonOptions):
     include_redo_sql: bool = option(
         "log.mining.include.redo.sql", False, "Whether the source block has LogMiner's statement."
     )
-    lob_enabled: Literal[False] = option(
-        "lob.enabled", False, "Whether large objects are captured, which isn't possible yet.", "same, with true"
+    lob_enabled: bool = option(
+        "lob.enabled",
+        False,
+        "Whether values of large objects, XML and long strings are captured. Each transaction is then decoded as a "
+        "whole, in one task.",
     )
     interval_handling_mode: Literal["numeric", "string"] = option(
         "interval.handling.mode", "numeric", "How intervals are represented: in microseconds, or as ISO 8601 text."
@@ -210,6 +213,15 @@ class OracleOptions(CommonOptions):
             raise ValueError(
                 f"Option 'database.pdb.name' has the value '{self.pluggable}', which is not allowed: it must be a name "
                 "of letters, digits, '_', '$' and '#'."
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _check_statements_shown(self) -> Self:
+        if self.lob_enabled and self.include_redo_sql:
+            raise ValueError(
+                "Options 'lob.enabled' and 'log.mining.include.redo.sql' exclude each other: an event with large "
+                "objects has no statement of its own. Set one of them to false."
             )
         return self
 
@@ -284,6 +296,7 @@ class OracleOptions(CommonOptions):
         """Return what is read of the logs."""
         return ContentsFilter(
             pluggable=self.pluggable.upper(),
+            large_objects=self.lob_enabled,
             mode=self.filter_mode,
             schemas=Names(_sources(self.schema_include_list), _sources(self.schema_exclude_list)),
             tables=Names(_sources(self.table_include_list), _sources(self.table_exclude_list)),

@@ -202,7 +202,7 @@ class LogMiner:
             "SEQUENCE#": number or 1,
             "START_TIMESTAMP": None if whole is None else time(whole.start.scn),
             "COMMIT_TIMESTAMP": None if whole is None or is_ddl else time(whole.commit.scn),
-            "RS_ID": f" 0x{record.log:06x}.{record.scn & 0xFFFFFFFF:08x}.0010 ",
+            "RS_ID": f" 0x{record.log:06x}.{(record.same_record or record.scn) & 0xFFFFFFFF:08x}.0010 ",
             "USERNAME": record.user or "UNKNOWN",
             "CLIENT_ID": record.client,
             "SRC_CON_NAME": record.container or None,
@@ -214,16 +214,8 @@ class LogMiner:
 
 def _kept(records: Sequence[RedoRecord]) -> list[RedoRecord]:
     """Return a committed transaction's records without what it undid."""
-    kept: list[RedoRecord] = []
-    for record in records:
-        if not record.is_undo:
-            kept.append(record)
-            continue
-        for place in reversed(range(len(kept))):
-            if kept[place].row_id == record.row_id and kept[place].object_id == record.object_id:
-                del kept[place]
-                break
-    return kept
+    undone = {record.change for record in records if record.is_undo}
+    return [record for record in records if record.change == 0 or record.change not in undone]
 
 
 def _pieces(text: str | None) -> list[str | None]:

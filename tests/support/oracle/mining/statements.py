@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from tests.support.oracle.mining.large_values import statement_of_part
 from tests.support.oracle.mining.literals import UNSUPPORTED, hexadecimal, literal
 from tests.support.oracle.mining.session_formats import Formats
+from tests.support.oracle.model.large_values import is_stored_apart
 from tests.support.oracle.model.raw_values import raw_value
 from tests.support.oracle.model.redo import Operation, RedoRecord
 from tests.support.oracle.model.tables import Row, Structure, Table
-from tests.support.oracle.model.types import LARGE
+from tests.support.oracle.model.types import CHARACTERS, LARGE
 
 TEMPORARY = "/* No SQL_REDO for temporary tables */"
 MISMATCH = "Dictionary Version Mismatch"
@@ -78,6 +80,10 @@ class StatementWriter:
             return Shown(None, None, record.statement, record.status, record.info)
         structure, known = self._dictionary.find(table, record.version)
         owner, name = self._names(table, structure)
+        if record.part is not None:
+            where = " and ".join(_Columns(structure, known, self._formats).conditions(record.before))
+            text = statement_of_part(record.operation, record.part, structure, f'"{owner}"."{name}"', where)
+            return Shown(owner, name, text, record.status, record.info)
         if record.statement is not None or record.operation not in (
             Operation.INSERT,
             Operation.UPDATE,
@@ -125,8 +131,12 @@ class _Columns:
         return {name: text for name, text in self._values(row) if text != ""}
 
     def conditions(self, row: Row) -> list[str]:
-        """Return what identifies a row: large objects are never in it."""
-        large = {one.name for one in self.structure.columns if one.type.base in LARGE}
+        """Return what identifies a row: large objects are never in it, nor are texts that are stored like these."""
+        large = {
+            one.name
+            for one in self.structure.columns
+            if one.type.base in LARGE or (one.type.base in CHARACTERS and is_stored_apart(row.get(one.name)))
+        }
         found = self._values({name: value for name, value in row.items() if name not in large})
         return [f"{name} IS NULL" if text == "NULL" else f"{name} = {text}" for name, text in found]
 

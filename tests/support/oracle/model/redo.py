@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import IntEnum
+from typing import TYPE_CHECKING
 
 from tests.support.oracle.model.tables import Row
+
+if TYPE_CHECKING:
+    from tests.support.oracle.model.large_values import Part
 
 NO_ROW = "AAAAAAAAAAAAAAAAAA"
 
@@ -42,6 +46,9 @@ OPERATION_NAMES = {
     Operation.XML_BEGIN: "XML DOC BEGIN",
     Operation.XML_WRITE: "XML DOC WRITE",
     Operation.XML_END: "XML DOC END",
+    Operation.BEGIN_32K: "32K_BEGIN",
+    Operation.WRITE_32K: "32K_WRITE",
+    Operation.END_32K: "32K_END",
 }
 
 
@@ -61,7 +68,7 @@ class RedoRecord:
         object_id: the table; 0: none.
         data_object_id: where the table's rows were.
         version: of the table's structure.
-        row_id: of the row.
+        row_id: of the row; None: not shown at all.
         before: the row before; of an update all that is logged.
         after: the row after; of an update only what it sets.
         is_undo: whether it undoes an earlier one (``ROLLBACK=1``).
@@ -69,6 +76,9 @@ class RedoRecord:
         status: ``STATUS``.
         info: ``INFO``.
         number: the record's place among those of the same number (``SSN``).
+        part: what it says of a large value.
+        change: the number of the change in its transaction; that which undoes a change has the same.
+        same_record: the number of the record that ``RS_ID`` names; 0: its own.
     """
 
     scn: int
@@ -82,7 +92,7 @@ class RedoRecord:
     object_id: int = 0
     data_object_id: int = 0
     version: int = 0
-    row_id: str = NO_ROW
+    row_id: str | None = NO_ROW
     before: Row = field(default_factory=dict)
     after: Row = field(default_factory=dict)
     is_undo: bool = False
@@ -90,3 +100,6 @@ class RedoRecord:
     status: int = 0
     info: str | None = None
     number: int = 0
+    part: Part | None = None
+    change: int = 0
+    same_record: int = 0

@@ -42,12 +42,14 @@ class Cutter:
         position: where the log is read from.
         segment_bytes: size at which a segment is full.
         signals: finds the signals in a segment.
+        whole: whether no transaction may be divided, however large it is.
     """
 
-    def __init__(self, position: str, segment_bytes: int, signals: Signals) -> None:
+    def __init__(self, position: str, segment_bytes: int, signals: Signals, whole: bool = False) -> None:
         self._cut_to = position
         self._segment_bytes = segment_bytes
         self._signals = signals
+        self._whole = whole
         self._waiting: deque[_Waiting] = deque()
         self._size = 0
         self._idle = position
@@ -66,7 +68,9 @@ class Cutter:
     @property
     def full(self) -> bool:
         """Whether a segment's worth of changes waits."""
-        return self._size >= self._segment_bytes
+        if self._size < self._segment_bytes:
+            return False
+        return not self._whole or any(one.part.ends for one in self._waiting)
 
     @property
     def first_scn(self) -> int | None:
@@ -110,13 +114,14 @@ class Cutter:
         """Return how many of the first that wait make a segment."""
         count = ended = size = 0
         for one in self._waiting:
-            if count and (one.tables is not self._waiting[0].tables or size >= self._segment_bytes):
+            is_enough = one.tables is not self._waiting[0].tables or size >= self._segment_bytes
+            if count and is_enough and (ended or not self._whole):
                 # Whoever alters a table has waited for the transactions that changed it.
                 return ended or count
             count += 1
             size += one.size
             ended = count if one.part.ends else ended
-        return ended or (count if force else 0)
+        return ended or (count if force and not self._whole else 0)
 
 
 def _of_rows(tables: Tables, rows: list[pa.Table]) -> Tables:

@@ -110,7 +110,10 @@ class OracleStream:
         self._delivered = Position.parse(position)
         self._last = self._delivered
         self._mined = begin
-        self._cutter = Cutter(position, self._options.segment_bytes, lambda data: signals_in(data, self._options))
+        options = self._options
+        self._cutter = Cutter(
+            position, options.segment_bytes, lambda data: signals_in(data, options), options.lob_enabled
+        )
         self._state.schema.rewind(position)
         self._work = None
         self._next_window = 0.0

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -14,9 +14,10 @@ from floodmark.changes.changes import DELETE, INSERT, OPERATIONS, UPDATE, Rows
 from floodmark.changes.isolation import Isolation
 from floodmark.changes.layout_groups import TableNames
 from floodmark.changes.table_version import TableVersion, VersionMaker
-from floodmark.codecs.raw_column import RawColumn
 from floodmark.config.common import CommonOptions
 from floodmark.connectors.contract.decoding import DecodeProblems
+from floodmark.connectors.oracle.decode.large_objects.assembly import assembled
+from floodmark.connectors.oracle.decode.large_objects.columns import TableColumns
 from floodmark.connectors.oracle.decode.row_changes import CommittedRows, RowChanges
 from floodmark.connectors.oracle.decode.structure import TableStructure
 from floodmark.connectors.oracle.decode.transaction_metadata import CHANGES, WIDTH, TransactionMetadata
@@ -39,12 +40,20 @@ class Decoder:
         options: the source's options.
         make_version: makes the table versions of the output.
         with_statements: the option ``log.mining.include.redo.sql``.
+        with_large_objects: the option ``lob.enabled``; then rows must be those of whole transactions.
     """
 
-    def __init__(self, options: CommonOptions, make_version: VersionMaker, with_statements: bool = False) -> None:
+    def __init__(
+        self,
+        options: CommonOptions,
+        make_version: VersionMaker,
+        with_statements: bool = False,
+        with_large_objects: bool = False,
+    ) -> None:
         self._options = options
         self._make_version = make_version
         self._with_statements = with_statements
+        self._with_large_objects = with_large_objects
         self._events = ChangeEvents(options)
         self._readers: dict[tuple[str, ...], StatementReader] = {}
 
@@ -68,15 +77,20 @@ class Decoder:
         """
         known = list(structures.values())
         apart = isolation or Isolation(known, (), None, DecodeProblems())
+        values = _Values(self._reader)
+        if self._with_large_objects:
+            changes = assembled(shown, rows, structures, self._reader, apart.fail_table)
+            shown, rows = changes.shown, changes.rows
+            values.know(shown, changes.columns)
         groups: list[EventGroup] = []
         parts = list(self._parts(shown, rows, structures, apart))
         if self._options.provide_transaction_metadata:
-            metadata = self._metadata(rows, parts)
+            metadata = self._metadata(rows, parts, values)
             groups += metadata.groups()
             for part in parts:
                 part.blocks = metadata
         for part in parts:
-            groups += apart.run(self._events_of, part)
+            groups += apart.run(lambda some: self._events_of(some, values), part)
         return self._make_version.assemble(groups)
 
     def _parts(
@@ -124,26 +138,14 @@ class Decoder:
             isolation.fail_table(structure, exc)
             return None
 
-    def _events_of(self, rows: Rows[RowChanges]) -> Iterator[EventGroup]:
+    def _events_of(self, rows: Rows[RowChanges], values: _Values) -> Iterator[EventGroup]:
         """Yield the events of changes of a table, of one kind."""
-        kind, old, new = self._values(rows)
+        kind, columns = int(rows.changes.kind[0]), values.of(rows.changes)
         if kind == INSERT:
-            return self._events.inserts(rows, new)
+            return self._events.inserts(rows, columns.new)
         if kind == DELETE:
-            return self._events.deletes(rows, old, complete=True)
-        return self._events.updates(rows, old, new, complete=True)
-
-    def _values(self, rows: Rows[RowChanges]) -> tuple[int, Sequence[RawColumn], Sequence[RawColumn]]:
-        """Return the kind of changes, and the values of the rows before and after; inserts and deletes lack one."""
-        changes = rows.changes
-        structure, kind = changes.relations[int(changes.relation[0])], int(changes.kind[0])
-        read = self._reader(structure).read(changes.rows.statement)
-        if read.problems:
-            problem = next(iter(read.problems.values()))
-            raise DecodeError(f"SQL_REDO of {structure.schema}.{structure.table} can't be read: {problem}")
-        old = [] if kind == INSERT else raw_columns(read, Side.OLD, structure.columns)
-        new = [] if kind == DELETE else raw_columns(read, Side.NEW, structure.columns)
-        return kind, old, new
+            return self._events.deletes(rows, columns.old, complete=True)
+        return self._events.updates(rows, columns.old, columns.new, complete=True)
 
     def _reader(self, structure: TableStructure) -> StatementReader:
         """Return the reader of a table's statements, which knows what it has scanned of earlier ones."""
@@ -152,7 +154,7 @@ class Decoder:
             self._readers[names] = StatementReader(names)
         return self._readers[names]
 
-    def _metadata(self, rows: CommittedRows, parts: Sequence[Rows[RowChanges]]) -> TransactionMetadata:
+    def _metadata(self, rows: CommittedRows, parts: Sequence[Rows[RowChanges]], values: _Values) -> TransactionMetadata:
         counts, table = np.zeros(len(rows), np.int64), np.zeros(len(rows), np.int64)
         tables: list[str] = []
         for part in parts:
@@ -161,13 +163,57 @@ class Decoder:
             if name not in tables:
                 tables.append(name)
             place = changes.order // WIDTH
-            counts[place] = self._counts(part)
+            counts[place] = self._counts(part, values)
             table[place] = tables.index(name)
         return TransactionMetadata(self._options, rows, counts, table, tables)
 
-    def _counts(self, rows: Rows[RowChanges]) -> Numbers:
+    def _counts(self, rows: Rows[RowChanges], values: _Values) -> Numbers:
         """Return how many events each change makes, without tombstones, shape (changes,)."""
         if int(rows.changes.kind[0]) != UPDATE:
             return np.ones(len(rows), np.int64)
-        _, old, new = self._values(rows)
-        return self._events.update_counts(rows.version, old, new, complete=True)
+        columns = values.of(rows.changes)
+        return self._events.update_counts(rows.version, columns.old, columns.new, complete=True)
+
+
+class _Values:
+    """The rows before and after changes.
+
+    Args:
+        reader_of: returns the reader of a table's statements.
+    """
+
+    def __init__(self, reader_of: Callable[[TableStructure], StatementReader]) -> None:
+        self._reader_of = reader_of
+        self._known: dict[str, tuple[Numbers, TableColumns]] = {}
+
+    def know(self, shown: pa.Table, columns: Mapping[str, TableColumns]) -> None:
+        """Take over the columns of tables whose statements don't have all values.
+
+        Args:
+            shown: all changes, as the view has them.
+            columns: those of each such table's changes, by ``schema.table``.
+        """
+        names = pc.binary_join_element_wise(shown["SEG_OWNER"], shown["TABLE_NAME"], ".")
+        for name, found in columns.items():
+            places = np.flatnonzero(pc.fill_null(pc.equal(names, name), False).to_numpy())
+            self._known[name] = places, found
+
+    def of(self, changes: RowChanges) -> TableColumns:
+        """Return the columns of changes of a table, of one kind; inserts have no old ones, and deletes no new ones.
+
+        Raises:
+            DecodeError: a statement can't be read.
+        """
+        structure, kind = changes.relations[int(changes.relation[0])], int(changes.kind[0])
+        known = self._known.get(f"{structure.schema}.{structure.table}")
+        if known is not None:
+            places, columns = known
+            return columns.select(np.searchsorted(places, changes.order // WIDTH))
+        read = self._reader_of(structure).read(changes.rows.statement)
+        if read.problems:
+            problem = next(iter(read.problems.values()))
+            raise DecodeError(f"SQL_REDO of {structure.schema}.{structure.table} can't be read: {problem}")
+        inserted = np.full(len(changes), kind == INSERT)
+        old = [] if kind == INSERT else raw_columns(read, Side.OLD, structure.columns)
+        new = [] if kind == DELETE else raw_columns(read, Side.NEW, structure.columns, inserted)
+        return TableColumns(old, new)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -36,12 +37,14 @@ class CommittedRows:
         start_seconds: when the transaction's first change was made.
         xid: the transaction.
         thread: the redo thread.
-        number: the change in its transaction, from 1.
+        number: the change in its transaction: as events count them from 1, or as LogMiner does.
         record: ``RS_ID``, without blanks.
         part: ``SSN``.
         user: ``USERNAME``; null where it isn't known.
         row_id: ``ROW_ID``.
         statement: ``SQL_REDO``.
+        ordinal: the change in its transaction, ascending.
+        has_own_numbers: whether ``number`` counts events, the first of which is the transaction's beginning.
     """
 
     scn: Numbers
@@ -58,6 +61,8 @@ class CommittedRows:
     user: pa.StringArray
     row_id: pa.StringArray
     statement: pa.StringArray
+    ordinal: Numbers
+    has_own_numbers: bool
 
     def __len__(self) -> int:
         return len(self.scn)
@@ -65,16 +70,46 @@ class CommittedRows:
     def place(self, index: int) -> str:
         """Return the position of one change."""
         transaction = self.xid[index].as_py().upper()
-        return str(Position(int(self.commit_scn[index]), int(self.thread[index]), transaction, int(self.number[index])))
+        return str(
+            Position(int(self.commit_scn[index]), int(self.thread[index]), transaction, int(self.ordinal[index]))
+        )
 
     def select(self, index: Numbers | slice) -> CommittedRows:
         """Return some of the rows."""
         at = pa.array(np.arange(len(self))[index])
-        chosen = {
-            name: value[index] if isinstance(value, np.ndarray) else value.take(at)
-            for name, value in vars(self).items()
-        }
-        return CommittedRows(**chosen)
+
+        def chosen(value: Any) -> Any:
+            if isinstance(value, bool):
+                return value
+            return value[index] if isinstance(value, np.ndarray) else value.take(at)
+
+        return CommittedRows(**{name: chosen(value) for name, value in vars(self).items()})
+
+    @property
+    def transactions(self) -> Numbers:
+        """The number of each row's transaction, shape (rows,)."""
+        coded = self.xid.dictionary_encode().indices.to_numpy()
+        return np.cumsum(np.concatenate([[False], coded[1:] != coded[:-1]])[: len(coded)])
+
+    def of_events(self, first: Numbers, last: Numbers) -> CommittedRows:
+        """Return the rows of events that are made of several rows each.
+
+        Args:
+            first: shape (events,): the first row of each.
+            last: the same: the last one, whose number it has if LogMiner numbers the rows.
+        """
+        found = self.select(first)
+        begins = np.searchsorted(found.transactions, found.transactions)
+        ordinal = np.arange(1, len(first) + 1) - begins
+        if not self.has_own_numbers:
+            return replace(found, number=self.number[last], ordinal=ordinal)
+        return replace(
+            found,
+            number=ordinal,
+            ordinal=ordinal,
+            start_scn=found.scn[begins],
+            start_seconds=found.seconds[begins],
+        )
 
 
 @dataclass
@@ -123,7 +158,7 @@ class RowChanges:
             "topic": names.topic,
             "schema": names.schema,
             "table": names.table,
-            "position": positions(rows.commit_scn, rows.thread, rows.xid, rows.number, sub),
+            "position": positions(rows.commit_scn, rows.thread, rows.xid, rows.ordinal, sub),
             "txid": rows.xid,
             "source_ts": pa.array(rows.seconds * MICROS).cast(pa.timestamp("us", tz="UTC")),
         }

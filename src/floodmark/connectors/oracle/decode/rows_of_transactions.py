@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from floodmark.connectors.oracle.decode.row_changes import CommittedRows
 from floodmark.connectors.oracle.mining.operations import CHANGES
+from floodmark.connectors.oracle.mining.row_ids import NO_ROW_ID
 from floodmark.connectors.oracle.mining.transactions import Committed
 
 Numbers = NDArray[np.int64]
@@ -26,6 +27,7 @@ def unbuffered_rows(rows: pa.Table) -> tuple[pa.Table, CommittedRows]:
         rows: whole statements, in the view's order.
     """
     rows = rows.filter(pc.is_in(rows["OPERATION_CODE"], pa.array(list(map(int, CHANGES)), pa.int64())))
+    number = _numbers(rows, "SEQUENCE#")
     return rows, CommittedRows(
         _numbers(rows, "SCN"),
         _numbers(rows, "COMMIT_SCN"),
@@ -33,7 +35,9 @@ def unbuffered_rows(rows: pa.Table) -> tuple[pa.Table, CommittedRows]:
         seconds_of(rows),
         seconds_of(rows, "COMMIT_TIMESTAMP"),
         seconds_of(rows, "START_TIMESTAMP"),
-        number=_numbers(rows, "SEQUENCE#"),
+        number=number,
+        ordinal=number,
+        has_own_numbers=False,
         **of_the_view(rows),
     )
 
@@ -53,6 +57,7 @@ def rows_of(transactions: Sequence[Committed]) -> tuple[pa.Table, CommittedRows]
     first = ends - counts
     commits = pa.concat_tables([one.commit for one in transactions])
     scn, seconds = _numbers(rows, "SCN"), seconds_of(rows)
+    number = np.arange(1, len(rows) + 1) - np.repeat(first, counts)
     return rows, CommittedRows(
         scn,
         np.repeat(_numbers(commits, "SCN"), counts),
@@ -60,7 +65,9 @@ def rows_of(transactions: Sequence[Committed]) -> tuple[pa.Table, CommittedRows]
         seconds,
         np.repeat(seconds_of(commits), counts),
         np.repeat(seconds[first], counts),
-        number=np.arange(1, len(rows) + 1) - np.repeat(first, counts),
+        number=number,
+        ordinal=number,
+        has_own_numbers=True,
         **of_the_view(rows),
     )
 
@@ -73,7 +80,7 @@ def of_the_view(rows: pa.Table) -> dict[str, Any]:
         "record": pc.utf8_trim_whitespace(_texts(rows, "RS_ID")),
         "part": _numbers(rows, "SSN"),
         "user": _texts(rows, "USERNAME"),
-        "row_id": _texts(rows, "ROW_ID"),
+        "row_id": pc.fill_null(_texts(rows, "ROW_ID"), NO_ROW_ID),
         "statement": _texts(rows, "SQL_REDO"),
     }
 

@@ -7,8 +7,10 @@ transactions the rows belong to, one after the other, and how the tables were ma
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import groupby
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -121,6 +123,7 @@ class SegmentRows:
         self._commits = [(int(one[0]), int(one[1]), str(one[2])) for one in entries]
         each = np.repeat(np.arange(len(entries)), self._count)
         self._first = np.cumsum(self._count) - self._count
+        number = np.arange(1, len(each) + 1) - self._first[each] + self._done[each]
         self.rows = CommittedRows(
             self.shown["SCN"].to_numpy(),
             scn[each],
@@ -128,13 +131,39 @@ class SegmentRows:
             seconds_of(self.shown),
             seconds[each],
             first_seconds[each],
-            number=np.arange(1, len(each) + 1) - self._first[each] + self._done[each],
+            number=number,
+            ordinal=number,
+            has_own_numbers=True,
             **{**of_the_view(self.shown), "thread": thread[each]},
         )
 
     def within(self, after: str, upto: str) -> slice:
         """Return which rows lie in ``(after, upto]``."""
         return slice(self._up_to(Position.parse(after)), self._up_to(Position.parse(upto)))
+
+    def slices(self, chosen: slice, size: int, whole: bool) -> Iterator[slice]:
+        """Yield rows in slices of about the same size.
+
+        Args:
+            chosen: which rows.
+            size: how many rows a slice has, unless a transaction is larger.
+            whole: whether no transaction may be divided.
+        """
+        begins = list(self._begins()) if whole else []
+        begin = chosen.start
+        while begin < chosen.stop:
+            end = begin + size
+            if whole:
+                following = bisect_left(begins, end)
+                end = begins[following] if following < len(begins) else chosen.stop
+            end = min(end, chosen.stop)
+            yield slice(begin, end)
+            begin = end
+
+    def _begins(self) -> Iterator[int]:
+        """Yield the rows that transactions begin with."""
+        for _, parts in groupby(zip(self._first.tolist(), self._commits, strict=True), key=itemgetter(1)):
+            yield next(parts)[0]
 
     def _up_to(self, place: Position) -> int:
         """Return how many rows lie up to a position."""

@@ -28,7 +28,7 @@ class OracleDecoder:
 
     def __init__(self, options: OracleOptions, make_version: VersionMaker) -> None:
         self._options = options
-        self._decoder = Decoder(options, make_version, options.include_redo_sql)
+        self._decoder = Decoder(options, make_version, options.include_redo_sql, options.lob_enabled)
 
     def decode(self, request: DecodeRequest, problems: DecodeProblems) -> Iterator[pa.RecordBatch]:
         """Yield the events of the changes in ``(after, upto]``.
@@ -46,8 +46,7 @@ class OracleDecoder:
         relations = list(structures.values())
         isolation = Isolation(relations, request.excluded, request.only, problems)
         chosen = segment.within(request.after, request.upto)
-        for begin in range(chosen.start, chosen.stop, SLICE_ROWS):
-            part = slice(begin, min(begin + SLICE_ROWS, chosen.stop))
+        for part in segment.slices(chosen, SLICE_ROWS, whole=options.lob_enabled):
             shown = segment.shown.slice(part.start, part.stop - part.start)
             batch = self._decoder.decode(shown, segment.rows.select(part), structures, isolation)
             if batch is not None:

@@ -43,10 +43,8 @@ class TransactionMetadata:
     ) -> None:
         self._topic = TransactionTopic(options)
         self._rows = rows
-        coded = rows.xid.dictionary_encode().indices.to_numpy()
-        transaction = np.cumsum(np.concatenate([[False], coded[1:] != coded[:-1]])[: len(coded)])
         before: Mapping[str, int] = {}
-        self._order = EventOrder.of(transaction, table, counts, tables, before)
+        self._order = EventOrder.of(rows.transactions, table, counts, tables, before)
 
     def pieces(self, order: Numbers, table: int, later: int) -> Pieces:
         """Return the pieces of the transaction blocks of some changes."""
@@ -81,7 +79,7 @@ class TransactionMetadata:
     def _group(self, place: Numbers, part: int, time: Numbers, head: Joiner) -> EventGroup:
         rows, seconds = self._rows, self._rows.seconds[time]
         values = head.add(text_of(seconds)).add("000}").join(len(place))
-        number = rows.number[place] - 1 if part == BEGINS else rows.number[place] + 1
+        number = rows.ordinal[place] - 1 if part == BEGINS else rows.ordinal[place] + 1
         xid = rows.xid.take(pa.array(place))
         columns = {
             **self._topic.columns(self._ids(place), values),

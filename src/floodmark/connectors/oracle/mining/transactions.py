@@ -223,13 +223,11 @@ class OpenTransactions:
         undone = UndoneChanges()
         masks: dict[int, NDArray[np.bool_]] = {}
         for number in reversed(range(len(pieces))):
-            piece = pieces[number]
-            kept = undone.kept(piece["ROW_ID"].combine_chunks(), piece["ROLLBACK"].to_numpy() != 0)
-            if kept.any():
-                masks[number] = kept
+            masks[number] = undone.kept(pieces[number])
         for row_id in undone.unmatched:
             log.warning("undone_change_is_not_known", transaction=xid, row_id=row_id)
-        return Pieces(sorted(masks), lambda number: pieces[number].filter(pa.array(masks[number])))
+        numbers = sorted(number for number, kept in masks.items() if kept.any())
+        return Pieces(numbers, lambda number: pieces[number].filter(pa.array(masks[number])))
 
     def _forget(self, xid: str) -> None:
         self._store.drop(xid)

@@ -6,6 +6,8 @@ import re
 from dataclasses import dataclass
 
 _PRECISIONS = re.compile(r"\(\d+\)")
+_LONGEST = {"VARCHAR2": 4000, "NVARCHAR2": 2000}
+"""Characters of the longest columns whose values are always in their rows."""
 UNLIMITED_DIGITS = 38
 """The precision of a NUMBER that has a scale but no precision of its own."""
 
@@ -32,6 +34,17 @@ class Column:
     def is_large(self) -> bool:
         """Whether LogMiner shows its values apart from the row, and never the old one."""
         return self.type in {"CLOB", "NCLOB", "BLOB", "XMLTYPE"}
+
+    @property
+    def is_long_text(self) -> bool:
+        """Whether it may have texts that LogMiner shows apart from the row (``MAX_STRING_SIZE=EXTENDED``)."""
+        longest = _LONGEST.get(self.type)
+        return longest is not None and self.length is not None and self.length > longest
+
+    @property
+    def comes_apart(self) -> bool:
+        """Whether LogMiner may show its values apart from the row."""
+        return self.is_large or self.is_long_text
 
     @property
     def is_national(self) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import lru_cache
 
 import pyarrow as pa
@@ -28,7 +29,11 @@ def _text(column: Column, settings: OracleSettings) -> Codec:
 
 def _bytes(column: Column, settings: OracleSettings) -> Codec:
     del column
-    return binary(settings, unchanged, pa.binary(), unchanged)
+    codec = binary(settings, unchanged, pa.binary(), unchanged)
+    if settings.binary_handling_mode != "hex":
+        return codec
+    # Unlike with the other databases, Debezium encodes the placeholder as any value.
+    return replace(codec, unavailable=f'"{settings.placeholder_bytes.hex()}"')
 
 
 def _interval(column: Column, settings: OracleSettings) -> Codec:

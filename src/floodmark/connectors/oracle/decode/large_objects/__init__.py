@@ -1,0 +1,1 @@
+"""Changes of rows whose large values LogMiner shows apart from them."""
