@@ -4,6 +4,7 @@ import io.debezium.config.Configuration;
 import io.debezium.connector.oracle.CommitScn;
 import io.debezium.connector.oracle.OracleConnectorConfig;
 import io.debezium.connector.oracle.Scn;
+import io.debezium.connector.oracle.antlr.OracleDdlParser;
 import io.debezium.connector.oracle.logminer.LogFile;
 import io.debezium.connector.oracle.logminer.LogFileCollector;
 import io.debezium.connector.oracle.logminer.SqlUtils;
@@ -16,6 +17,9 @@ import io.debezium.relational.Column;
 import io.debezium.relational.Table;
 import io.debezium.relational.TableEditor;
 import io.debezium.relational.TableId;
+import io.debezium.relational.Tables;
+import io.debezium.relational.ddl.DdlChanges;
+import io.debezium.relational.ddl.DdlParserListener;
 import java.io.BufferedReader;
 import java.io.BufferedWriter;
 import java.io.InputStreamReader;
@@ -82,9 +86,64 @@ public class DebeziumClasses {
             case "lob write":
                 LobWriteParser.LobWrite write = LobWriteParser.parse(call.get(1).asText());
                 return write == null ? null : new Object[]{ write.offset(), write.length(), write.data() };
+            case "ddl":
+                return statements(call.get(1));
             default:
                 throw new IllegalArgumentException(call.get(0).asText());
         }
+    }
+
+    /** What each of some statements (owner and text) does: the exception, or the events and all tables afterwards. */
+    private static List<Object> statements(JsonNode statements) {
+        OracleDdlParser parser = new OracleDdlParser(true, false, true, null, Tables.TableFilter.includeAll());
+        Tables tables = new Tables();
+        List<Object> found = new ArrayList<>();
+        for (JsonNode one : statements) {
+            parser.setCurrentDatabase("D");
+            parser.setCurrentSchema(one.get(0).asText());
+            try {
+                DdlChanges changes = parser.parse(one.get(1).asText(), tables);
+                List<Object> events = new ArrayList<>();
+                changes.getEventsByDatabase((name, all) -> all.forEach(event -> events.add(event(event))));
+                changes.reset();
+                Map<String, Object> described = new LinkedHashMap<>();
+                tables.tableIds().forEach(id -> described.put(id.schema() + "." + id.table(), described(tables.forTable(id))));
+                found.add(Map.of("events", events, "tables", described));
+            }
+            catch (RuntimeException e) {
+                found.add(Map.of("exception", e.getClass().getSimpleName()));
+            }
+        }
+        return found;
+    }
+
+    private static Object event(DdlParserListener.Event event) {
+        TableId id = ((DdlParserListener.TableEvent) event).tableId();
+        TableId previous = event instanceof DdlParserListener.TableAlteredEvent altered ? altered.previousTableId() : null;
+        return new Object[]{ event.type().name(), id.schema() + "." + id.table(),
+                previous == null ? null : previous.schema() + "." + previous.table() };
+    }
+
+    private static Object described(Table table) {
+        List<Object> columns = new ArrayList<>();
+        for (Column one : table.columns()) {
+            Map<String, Object> found = new LinkedHashMap<>();
+            found.put("name", one.name());
+            found.put("typeName", one.typeName());
+            found.put("jdbcType", one.jdbcType());
+            found.put("length", one.length() == Column.UNSET_INT_VALUE ? null : one.length());
+            found.put("scale", one.scale().orElse(null));
+            found.put("position", one.position());
+            found.put("optional", one.isOptional());
+            found.put("comment", one.comment());
+            found.put("defaultValueExpression", one.defaultValueExpression().orElse(null));
+            columns.add(found);
+        }
+        Map<String, Object> found = new LinkedHashMap<>();
+        found.put("columns", columns);
+        found.put("primaryKeyColumnNames", table.primaryKeyColumnNames());
+        found.put("comment", table.comment());
+        return found;
     }
 
     /** The stored text, what it says of threads, and for each question (thread, number, transaction) its answer. */
