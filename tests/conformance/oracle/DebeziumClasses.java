@@ -3,6 +3,9 @@ import com.fasterxml.jackson.databind.ObjectMapper;
 import io.debezium.config.Configuration;
 import io.debezium.connector.oracle.CommitScn;
 import io.debezium.connector.oracle.OracleConnectorConfig;
+import io.debezium.connector.oracle.OracleConnection;
+import io.debezium.connector.oracle.OracleDefaultValueConverter;
+import io.debezium.connector.oracle.OracleValueConverters;
 import io.debezium.connector.oracle.Scn;
 import io.debezium.connector.oracle.antlr.OracleDdlParser;
 import io.debezium.connector.oracle.logminer.LogFile;
@@ -13,7 +16,9 @@ import io.debezium.connector.oracle.logminer.parser.LobWriteParser;
 import io.debezium.connector.oracle.logminer.parser.LogMinerDmlEntry;
 import io.debezium.connector.oracle.logminer.parser.SelectLobParser;
 import io.debezium.connector.oracle.logminer.unbuffered.UnbufferedLogMinerQueryBuilder;
+import io.debezium.jdbc.JdbcConfiguration;
 import io.debezium.relational.Column;
+import io.debezium.relational.ColumnEditor;
 import io.debezium.relational.Table;
 import io.debezium.relational.TableEditor;
 import io.debezium.relational.TableId;
@@ -31,6 +36,9 @@ import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import oracle.sql.CharacterSet;
+import org.apache.kafka.connect.data.SchemaBuilder;
+import org.apache.kafka.connect.json.JsonConverter;
 
 /**
  * Calls classes of Debezium's Oracle connector. A line of the input is a call, a JSON array that begins with its name; a
@@ -86,6 +94,8 @@ public class DebeziumClasses {
             case "lob write":
                 LobWriteParser.LobWrite write = LobWriteParser.parse(call.get(1).asText());
                 return write == null ? null : new Object[]{ write.offset(), write.length(), write.data() };
+            case "default":
+                return defaultValue(call);
             case "ddl":
                 return statements(call.get(1));
             default:
@@ -93,19 +103,59 @@ public class DebeziumClasses {
         }
     }
 
+    /** The default in the schema of a column: type, its number, length, scale, whether it is optional, text, options. */
+    private static Object defaultValue(JsonNode call) {
+        ColumnEditor editor = Column.editor().name("C").type(call.get(1).asText()).jdbcType(call.get(2).asInt())
+                .optional(call.get(5).asBoolean());
+        if (!call.get(3).isNull()) {
+            editor.length(call.get(3).asInt());
+        }
+        if (!call.get(4).isNull()) {
+            editor.scale(call.get(4).asInt());
+        }
+        Column column = editor.create();
+        OracleValueConverters converters = new OracleValueConverters(config(call.get(7)), new NoConnection());
+        SchemaBuilder schema = converters.schemaBuilder(column);
+        if (column.isOptional()) {
+            schema.optional();
+        }
+        new OracleDefaultValueConverter(converters, null).parseDefaultValue(column, call.get(6).asText())
+                .ifPresent(schema::defaultValue);
+        JsonConverter json = new JsonConverter();
+        json.configure(Map.of("schemas.enable", "true", "converter.type", "value"));
+        return json.asJsonSchema(schema.build()).get("default");
+    }
+
+    /** A connection to no database: its character sets are known. */
+    private static class NoConnection extends OracleConnection {
+        NoConnection() {
+            super(JdbcConfiguration.adapt(Configuration.create().build()), config -> null, true);
+        }
+
+        @Override
+        public CharacterSet getNationalCharacterSet() {
+            return CharacterSet.make(CharacterSet.AL16UTF16_CHARSET);
+        }
+
+        @Override
+        public CharacterSet getDatabaseCharacterSet() {
+            return CharacterSet.make(CharacterSet.AL32UTF8_CHARSET);
+        }
+    }
+
     /** What each of some statements (owner and text) does: the exception, or the events and all tables afterwards. */
     private static List<Object> statements(JsonNode statements) {
-        OracleDdlParser parser = new OracleDdlParser(true, false, true, null, Tables.TableFilter.includeAll());
         Tables tables = new Tables();
         List<Object> found = new ArrayList<>();
         for (JsonNode one : statements) {
+            // A parser that has failed keeps the events of the statement.
+            OracleDdlParser parser = new OracleDdlParser(true, false, true, null, Tables.TableFilter.includeAll());
             parser.setCurrentDatabase("D");
             parser.setCurrentSchema(one.get(0).asText());
             try {
                 DdlChanges changes = parser.parse(one.get(1).asText(), tables);
                 List<Object> events = new ArrayList<>();
                 changes.getEventsByDatabase((name, all) -> all.forEach(event -> events.add(event(event))));
-                changes.reset();
                 Map<String, Object> described = new LinkedHashMap<>();
                 tables.tableIds().forEach(id -> described.put(id.schema() + "." + id.table(), described(tables.forTable(id))));
                 found.add(Map.of("events", events, "tables", described));

@@ -63,8 +63,11 @@ def parse_type(cursor: Cursor) -> ColumnType:
     if word == "INTERVAL":
         return _parse_interval(cursor)
     if word == "LONG":
+        if cursor.accept("RAW"):
+            return ColumnType("LONG RAW")
         # LONG VARCHAR is an alias.
-        return ColumnType("LONG RAW" if cursor.accept("RAW") else "LONG" if cursor.accept("VARCHAR") else "LONG")
+        cursor.accept("VARCHAR")
+        return ColumnType("LONG")
     return _parse_other(cursor, word)
 
 

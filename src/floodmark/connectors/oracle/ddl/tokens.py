@@ -84,7 +84,7 @@ def scan(text: str) -> Iterator[Token]:
     at, end = 0, len(text)
     while at < end:
         found = _SCANNER.match(text, at)
-        if found is None or text.startswith("/*", at) and found.lastgroup == "sign":
+        if found is None or (text.startswith("/*", at) and found.lastgroup == "sign"):
             raise DdlError(f"What begins at character {at + 1} does not end: {text[at : at + _SHOWN]!r}.")
         kind, piece = str(found.lastgroup), found[0]
         if kind == "quoting":
