@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from floodmark.connectors.oracle.ddl.column_types import ColumnType, parse_type
 from floodmark.connectors.oracle.ddl.constraints import Constraint, Rule, parse_column_constraint
 from floodmark.connectors.oracle.ddl.cursor import Cursor, words
+from floodmark.connectors.oracle.ddl.expressions import skip_expression
 from floodmark.connectors.oracle.ddl.tokens import NAME, NUMBER, STRING
 from floodmark.connectors.oracle.structures.table import Column
 
@@ -15,10 +16,6 @@ _ATTRIBUTES = words(
     "INVISIBLE SORT COLLATE ANNOTATIONS DOMAIN RESERVABLE SUBSTITUTABLE DROP IS"
 )
 """Words that follow a column's name if its type isn't given."""
-_AFTER_DEFAULT = words(
-    "NOT NULL CONSTRAINT PRIMARY UNIQUE CHECK REFERENCES ENCRYPT VISIBLE INVISIBLE GENERATED ENABLE DISABLE SORT "
-    "ANNOTATIONS DOMAIN LOB VARRAY NESTED XMLTYPE STORE TABLESPACE ADD MODIFY DROP RENAME"
-)
 _IDENTITY = words(
     "START WITH INCREMENT BY MAXVALUE NOMAXVALUE MINVALUE NOMINVALUE CYCLE NOCYCLE CACHE NOCACHE ORDER NOORDER KEEP "
     "NOKEEP SCALE NOSCALE EXTEND NOEXTEND SESSION GLOBAL LIMIT VALUE RESTART"
@@ -116,21 +113,8 @@ def _parse_default(cursor: Cursor, definition: ColumnDefinition) -> None:
         if cursor.accept("FOR", "INSERT") and not cursor.accept("ONLY"):
             cursor.accept("AND", "UPDATE")
     begin = cursor.at
-    _skip_operand(cursor)
-    cases = 0
-    while not cursor.at_end_of_item() and (cases or not cursor.sees_any(_AFTER_DEFAULT)):
-        cases += cursor.sees("CASE") - cursor.sees("END")
-        cursor.skip_one()
+    skip_expression(cursor)
     definition.default = cursor.slice(begin, cursor.at - 1)
-
-
-def _skip_operand(cursor: Cursor) -> None:
-    """Skip the beginning of an expression, which may be a word that otherwise ends it."""
-    if cursor.at_end_of_item():
-        cursor.fail("an expression")
-    if cursor.sees("CASE"):
-        return
-    cursor.skip_one()
 
 
 def _parse_generated(cursor: Cursor, definition: ColumnDefinition) -> None:

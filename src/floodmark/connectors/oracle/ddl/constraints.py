@@ -39,7 +39,7 @@ _STATES = words(
 )
 _AFTER_INDEX = words(
     "ENABLE DISABLE VALIDATE NOVALIDATE RELY NORELY EXCEPTIONS INITIALLY DEFERRABLE NOT NULL CONSTRAINT PRIMARY UNIQUE "
-    "CHECK REFERENCES DEFAULT ADD MODIFY DROP RENAME"
+    "CHECK REFERENCES DEFAULT ADD MODIFY DROP RENAME SET"
 )
 """Words that end ``USING INDEX``: a further state or constraint, or another clause of ``ALTER TABLE``."""
 
@@ -156,15 +156,15 @@ def _skip_references(cursor: Cursor) -> None:
 
 def _skip_other(cursor: Cursor) -> None:
     """Skip supplemental log groups, periods and references of the whole table."""
-    while not cursor.at_end_of_item() and not cursor.sees_any(words("ADD MODIFY DROP RENAME")):
+    while not cursor.at_end_of_item() and not cursor.sees_any(words("ADD MODIFY DROP RENAME SET")):
         cursor.skip_one()
 
 
 def skip_key_index(cursor: Cursor) -> None:
     """Skip what becomes of dependent objects where a constraint is dropped or disabled."""
     cursor.accept("CASCADE")
-    if cursor.accept_any("KEEP", "DROP") is not None:
-        cursor.expect("INDEX")
+    if not cursor.accept("KEEP", "INDEX"):
+        cursor.accept("DROP", "INDEX")
     cursor.accept("ONLINE")
 
 
