@@ -16,7 +16,7 @@ from tests.conformance.oracle.cases.values import VALUES
 from tests.conformance.oracle.golden import Golden, goldens, timeless
 from tests.conformance.oracle.mined import OracleCaseOptions, changed, changes_of, structures_of
 
-NEITHER = {"log.mining.include.redo.sql", "interval.handling.mode"}
+NEITHER = {"log.mining.include.redo.sql", "interval.handling.mode", "include.schema.comments"}
 """Options that the decoder doesn't get from the source's options, or doesn't have yet."""
 CASES = (*VALUES, *TRANSACTIONS)
 PREFIX = "reference"

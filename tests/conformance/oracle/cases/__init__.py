@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from tests.conformance.oracle.cases.case import Case
+from tests.conformance.oracle.cases.ddl import DDL
 from tests.conformance.oracle.cases.transactions import TRANSACTIONS
 from tests.conformance.oracle.cases.values import VALUES
 
-CASES: Mapping[str, Case] = {f"{case.adapter}/{case.name}": case for case in (*VALUES, *TRANSACTIONS)}
+CASES: Mapping[str, Case] = {f"{case.adapter}/{case.name}": case for case in (*VALUES, *TRANSACTIONS, *DDL)}
 
 
 def chosen(names: Sequence[str]) -> list[Case]:

@@ -77,6 +77,9 @@ class StatementWriter:
         if table is None:
             return Shown(None, None, record.statement, record.status, record.info)
         structure, known = self._dictionary.find(table, record.version)
+        if record.operation == Operation.DDL:
+            # The redo of a statement has the names itself.
+            return Shown(structure.owner, structure.name, record.statement, record.status, record.info)
         owner, name = self._names(table, structure)
         if record.statement is not None or record.operation not in (
             Operation.INSERT,

@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
+from floodmark.connectors.oracle.structures.described import described_table, table_id
 from floodmark.connectors.oracle.structures.table import Table
+from floodmark.json_data import Json
 
 TableName = tuple[str, str]
 """Schema and name."""
@@ -39,3 +41,16 @@ class TableChange:
     table: Table | None = None
     previous: TableName | None = None
     reread: bool = False
+
+    def described(self, comments: bool = False) -> list[Json]:
+        """Return the change in the form of the schema change topic (``tableChanges``); empty if it has none.
+
+        Args:
+            comments: whether schemas include comments; without them, Debezium doesn't report comments either.
+        """
+        if self.table is None or self.kind is Kind.TRUNCATE or (self.kind is Kind.COMMENT and not comments):
+            return []
+        # Debezium reports a comment as if the table were created.
+        kind = Kind.CREATE if self.kind is Kind.COMMENT else self.kind
+        table = None if kind is Kind.DROP else described_table(self.table, comments)
+        return [{"type": kind, "id": table_id(self.table), "table": table}]
