@@ -108,7 +108,10 @@ def _skip_clause(cursor: Cursor) -> None:
 
 def _parse_add(cursor: Cursor, table: Table) -> Table:
     if cursor.sees("("):
-        return parse_elements(cursor).added_to(table)
+        elements = parse_elements(cursor)
+        if not all(one.is_typed for one in elements.columns):
+            cursor.fail("types of all columns before it")
+        return elements.added_to(table)
     if cursor.sees("OVERFLOW") or _sees_partition(cursor):
         cursor.skip_rest()
         return table
@@ -117,7 +120,7 @@ def _parse_add(cursor: Cursor, table: Table) -> Table:
     cursor.accept("COLUMN")
     cursor.accept("IF", "NOT", "EXISTS")
     definition = parse_column(cursor)
-    if definition.type is None and not definition.virtual:
+    if not definition.is_typed:
         cursor.fail("a type")
     return edits.with_column(table, definition)
 

@@ -44,6 +44,11 @@ class ColumnDefinition:
     constraints: list[Constraint] = field(default_factory=list)
 
     @property
+    def is_typed(self) -> bool:
+        """Whether its type is given, or isn't needed since it is computed."""
+        return self.type is not None or self.virtual
+
+    @property
     def primary(self) -> Constraint | None:
         """The constraint that makes it the primary key."""
         return next((one for one in self.constraints if one.rule is Rule.PRIMARY), None)

@@ -57,7 +57,7 @@ def create_table(cursor: Cursor, database: str) -> tuple[TableName, TableChange 
     if not cursor.sees("("):
         return name, TableChange(Kind.CREATE, name, reread=True)
     elements = parse_elements(cursor)
-    if any(one.type is None and not one.virtual for one in elements.columns):
+    if not all(one.is_typed for one in elements.columns):
         # The types are those of a query, or of a file.
         return name, TableChange(Kind.CREATE, name, reread=True)
     return name, TableChange(Kind.CREATE, name, elements.added_to(Table(database, *name, ())))
