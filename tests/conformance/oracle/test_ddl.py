@@ -92,6 +92,11 @@ DIFFERENCES = (
         (("A", "XMLTYPE", None, None, True),),
     ),
     Difference(
+        "a type of the system has one name, with its owner or without",
+        ("CREATE TABLE t (a MDSYS.SDO_GEOMETRY)",),
+        (("A", "SDO_GEOMETRY", None, None, True),),
+    ),
+    Difference(
         "the digits of the seconds aren't those of the days",
         ("CREATE TABLE t (a INTERVAL DAY TO SECOND(3))",),
         (("A", "INTERVAL DAY TO SECOND", 2, 3, True),),

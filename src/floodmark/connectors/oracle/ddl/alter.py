@@ -53,6 +53,8 @@ def alter_table(cursor: Cursor, name: TableName, table: Table | None) -> TableCh
     """
     if cursor.accept("RENAME", "TO"):
         return renamed(name, (name[0], cursor.table_name()[1]), table)
+    if name[1].startswith(RECYCLED):
+        return None
     if table is None:
         return TableChange(Kind.ALTER, name, reread=True)
     found = table
@@ -67,6 +69,8 @@ def renamed(old: TableName, new: TableName, table: Table | None) -> TableChange 
     if new[1].startswith(RECYCLED):
         # Oracle renames what it drops; the statement that drops it follows, with the old name.
         return None
+    if old[1].startswith(RECYCLED):
+        return TableChange(Kind.CREATE, new, reread=True)
     if table is None:
         return TableChange(Kind.ALTER, new, previous=old, reread=True)
     return TableChange(Kind.ALTER, new, replace(table, owner=new[0], name=new[1]), previous=old)
@@ -118,7 +122,6 @@ def _parse_add(cursor: Cursor, table: Table) -> Table:
     if sees_constraint(cursor):
         return edits.with_constraint(table, parse_constraint(cursor))
     cursor.accept("COLUMN")
-    cursor.accept("IF", "NOT", "EXISTS")
     definition = parse_column(cursor)
     if not definition.is_typed:
         cursor.fail("a type")

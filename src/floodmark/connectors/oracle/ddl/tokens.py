@@ -25,7 +25,7 @@ END = "end"
 # Oracle Database SQL Language Reference: "Comments", "Literals" and "Database Object Names and Qualifiers".
 _SCANNER = re.compile(
     r"""
-    (?P<space>\s+|--[^\n]*|/\*.*?\*/)
+    (?P<space>[\s\0]+|--[^\n]*|/\*.*?\*/)
   | (?P<quoting>[nN]?[qQ]'(?P<delimiter>[^\s]))
   | (?P<string>[nN]?'(?:[^']|'')*')
   | (?P<name>"[^"]*")
