@@ -8,6 +8,7 @@ import pytest
 
 from floodmark.connectors.oracle.ddl.changes import Kind, TableChange
 from floodmark.connectors.oracle.ddl.statements import apply
+from floodmark.connectors.oracle.structures.described import described_column
 from floodmark.connectors.oracle.structures.table import Column, Table, column_of
 from floodmark.errors import DdlError
 
@@ -292,6 +293,18 @@ def test_a_column_is_the_same_by_statement_and_by_dictionary(
     data_type, char_length, data_length, precision, scale = row
     read = column_of("A", data_type, "Y", char_length, data_length, precision, scale)
     assert after(f"CREATE TABLE n (a {text})").columns == (replace(read, stated=True),)
+
+
+def test_what_only_the_dictionary_says_stays() -> None:
+    read = column_of("ID", "NUMBER", "N", 0, 22, 9, 0, '"APP"."ISEQ$$_1".nextval ', "a number", "YES")
+    table = replace(T, columns=(read, V))
+    (change,) = apply("ALTER TABLE t MODIFY id NUMBER(12)", {("APP", "T"): table}, "APP", "D")
+    assert change.table is not None
+    assert change.table.columns[0] == replace(read, length=12, stated=True)
+    shown = described_column(change.table.columns[0], 1)
+    assert shown["autoIncremented"] is True
+    assert shown["comment"] is None
+    assert shown["defaultValueExpression"] == '"APP"."ISEQ$$_1".nextval '
 
 
 def test_a_structure_that_was_read_later_than_the_statement() -> None:

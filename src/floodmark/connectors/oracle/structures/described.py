@@ -114,8 +114,8 @@ def described_column(column: Column, position: int, comments: bool = False) -> d
         "scale": type_.scale,
         "position": position,
         "optional": column.optional,
-        # Debezium never sets these for Oracle, not even for identity columns.
-        "autoIncremented": False,
+        "autoIncremented": column.identity,
+        # Only computed columns are, which the log doesn't have.
         "generated": False,
         "comment": column.comment if comments else None,
         "defaultValueExpression": column.default,

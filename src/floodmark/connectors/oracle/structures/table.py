@@ -21,10 +21,12 @@ class Column:
         length: characters or bytes of texts and RAW, digits of NUMBER and FLOAT, and of an interval's years or days;
             None: not given.
         scale: digits after the decimal point of a NUMBER, or of a second's fraction; None: not given.
-        default: the expression of its default, as it is written; None: it has none.
+        default: the expression of its default, as a statement or the dictionary has it; None: it has none.
         comment: its comment; None: it has none.
         stated: whether its type is known by a statement, rather than by the dictionary; Debezium describes it in
             other words then.
+        identity: whether the dictionary says that Oracle numbers its values; it isn't taken from statements, as in
+            Debezium.
     """
 
     name: str
@@ -35,6 +37,7 @@ class Column:
     default: str | None = None
     comment: str | None = None
     stated: bool = False
+    identity: bool = False
 
     @property
     def is_large(self) -> bool:
@@ -82,6 +85,7 @@ def column_of(
     scale: int | None,
     default: str | None = None,
     comment: str | None = None,
+    identity: str = "NO",
 ) -> Column:
     """Return a column by its row of ``ALL_TAB_COLUMNS``.
 
@@ -95,6 +99,7 @@ def column_of(
         scale: ``DATA_SCALE``.
         default: ``DATA_DEFAULT``.
         comment: ``COMMENTS`` of ``ALL_COL_COMMENTS``.
+        identity: ``IDENTITY_COLUMN``.
     """
     kind = _PRECISIONS.sub("", data_type)
     length: int | None = None
@@ -108,5 +113,6 @@ def column_of(
         length = data_length
     elif char_length:
         length = char_length
-    stripped = (default or "").strip() or None
-    return Column(name, kind, nullable == "Y", length, scale, stripped, comment or None)
+    return Column(
+        name, kind, nullable == "Y", length, scale, default or None, comment or None, identity=identity == "YES"
+    )
