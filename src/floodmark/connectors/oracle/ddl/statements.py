@@ -9,7 +9,7 @@ from floodmark.connectors.oracle.ddl.changes import Kind, TableChange, TableName
 from floodmark.connectors.oracle.ddl.create import create_table
 from floodmark.connectors.oracle.ddl.cursor import Cursor
 from floodmark.connectors.oracle.ddl.edits import with_comment
-from floodmark.connectors.oracle.ddl.tokens import first_words
+from floodmark.connectors.oracle.ddl.tokens import first_word
 from floodmark.connectors.oracle.structures.table import Table
 from floodmark.errors import DdlError
 
@@ -40,7 +40,7 @@ def apply(statement: str, tables: Tables, owner: str, database: str) -> list[Tab
         DdlError: it changes a table in a way that is not understood.
     """
     try:
-        parse = _PARSERS.get(next(iter(first_words(statement, 1)), ""))
+        parse = _PARSERS.get(first_word(statement))
         if parse is None:
             return []
         cursor = Cursor(statement, owner)

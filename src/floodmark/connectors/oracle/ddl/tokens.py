@@ -64,15 +64,16 @@ def tokenize(text: str) -> list[Token]:
     return [*scan(text), Token(END, "", "", len(text))]
 
 
-def first_words(text: str, count: int) -> list[str]:
-    """Return the values of the first tokens of a statement, fewer if it has fewer.
+def first_word(text: str) -> str:
+    """Return the first word of a statement in upper case, after comments; empty if it doesn't begin with a word.
 
     The rest isn't scanned, so the length of the statement doesn't matter.
 
     Raises:
         DdlError: something in quotes or a comment does not end.
     """
-    return [token.value for token, _ in zip(scan(text), range(count), strict=False)]
+    token = next(scan(text), None)
+    return token.value if token is not None and token.kind == WORD else ""
 
 
 def scan(text: str) -> Iterator[Token]:
