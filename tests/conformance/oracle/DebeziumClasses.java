@@ -3,7 +3,11 @@ import com.fasterxml.jackson.databind.ObjectMapper;
 import io.debezium.config.Configuration;
 import io.debezium.connector.oracle.CommitScn;
 import io.debezium.connector.oracle.OracleConnectorConfig;
+import io.debezium.connector.oracle.OracleConnection;
+import io.debezium.connector.oracle.OracleDefaultValueConverter;
+import io.debezium.connector.oracle.OracleValueConverters;
 import io.debezium.connector.oracle.Scn;
+import io.debezium.connector.oracle.antlr.OracleDdlParser;
 import io.debezium.connector.oracle.logminer.LogFile;
 import io.debezium.connector.oracle.logminer.LogFileCollector;
 import io.debezium.connector.oracle.logminer.SqlUtils;
@@ -16,10 +20,15 @@ import io.debezium.connector.oracle.logminer.parser.SelectLobParser;
 import io.debezium.connector.oracle.logminer.parser.XmlBeginParser;
 import io.debezium.connector.oracle.logminer.parser.XmlWriteParser;
 import io.debezium.connector.oracle.logminer.unbuffered.UnbufferedLogMinerQueryBuilder;
+import io.debezium.jdbc.JdbcConfiguration;
 import io.debezium.relational.Column;
+import io.debezium.relational.ColumnEditor;
 import io.debezium.relational.Table;
 import io.debezium.relational.TableEditor;
 import io.debezium.relational.TableId;
+import io.debezium.relational.Tables;
+import io.debezium.relational.ddl.DdlChanges;
+import io.debezium.relational.ddl.DdlParserListener;
 import java.io.BufferedReader;
 import java.io.BufferedWriter;
 import java.io.InputStreamReader;
@@ -33,6 +42,8 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import oracle.sql.CharacterSet;
+import org.apache.kafka.connect.data.SchemaBuilder;
+import org.apache.kafka.connect.json.JsonConverter;
 
 /**
  * Calls classes of Debezium's Oracle connector. A line of the input is a call, a JSON array that begins with its name; a
@@ -98,6 +109,10 @@ public class DebeziumClasses {
                 ExtendedStringParser string = new ExtendedStringParser();
                 LogMinerDmlEntry named = string.parse(call.get(1).asText(), table(call.get(2)));
                 return new Object[]{ string.getColumnName(), named.getNewValues() };
+            case "default":
+                return defaultValue(call);
+            case "ddl":
+                return statements(call.get(1));
             default:
                 throw new IllegalArgumentException(call.get(0).asText());
         }
@@ -115,6 +130,99 @@ public class DebeziumClasses {
         Field field = LogMinerEventRow.class.getDeclaredField(name);
         field.setAccessible(true);
         field.set(row, value);
+    }
+
+    /** The default in the schema of a column: type, its number, length, scale, whether it is optional, text, options. */
+    private static Object defaultValue(JsonNode call) {
+        ColumnEditor editor = Column.editor().name("C").type(call.get(1).asText()).jdbcType(call.get(2).asInt())
+                .optional(call.get(5).asBoolean());
+        if (!call.get(3).isNull()) {
+            editor.length(call.get(3).asInt());
+        }
+        if (!call.get(4).isNull()) {
+            editor.scale(call.get(4).asInt());
+        }
+        Column column = editor.create();
+        OracleValueConverters converters = new OracleValueConverters(config(call.get(7)), new NoConnection());
+        SchemaBuilder schema = converters.schemaBuilder(column);
+        if (column.isOptional()) {
+            schema.optional();
+        }
+        new OracleDefaultValueConverter(converters, null).parseDefaultValue(column, call.get(6).asText())
+                .ifPresent(schema::defaultValue);
+        JsonConverter json = new JsonConverter();
+        json.configure(Map.of("schemas.enable", "true", "converter.type", "value"));
+        return json.asJsonSchema(schema.build()).get("default");
+    }
+
+    /** A connection to no database: its character sets are known. */
+    private static class NoConnection extends OracleConnection {
+        NoConnection() {
+            super(JdbcConfiguration.adapt(Configuration.create().build()), config -> null, true);
+        }
+
+        @Override
+        public CharacterSet getNationalCharacterSet() {
+            return CharacterSet.make(CharacterSet.AL16UTF16_CHARSET);
+        }
+
+        @Override
+        public CharacterSet getDatabaseCharacterSet() {
+            return CharacterSet.make(CharacterSet.AL32UTF8_CHARSET);
+        }
+    }
+
+    /** What each of some statements (owner and text) does: the exception, or the events and all tables afterwards. */
+    private static List<Object> statements(JsonNode statements) {
+        Tables tables = new Tables();
+        List<Object> found = new ArrayList<>();
+        for (JsonNode one : statements) {
+            // A parser that has failed keeps the events of the statement.
+            OracleDdlParser parser = new OracleDdlParser(true, false, true, null, Tables.TableFilter.includeAll());
+            parser.setCurrentDatabase("D");
+            parser.setCurrentSchema(one.get(0).asText());
+            try {
+                DdlChanges changes = parser.parse(one.get(1).asText(), tables);
+                List<Object> events = new ArrayList<>();
+                changes.getEventsByDatabase((name, all) -> all.forEach(event -> events.add(event(event))));
+                Map<String, Object> described = new LinkedHashMap<>();
+                tables.tableIds().forEach(id -> described.put(id.schema() + "." + id.table(), described(tables.forTable(id))));
+                found.add(Map.of("events", events, "tables", described));
+            }
+            catch (RuntimeException e) {
+                found.add(Map.of("exception", e.getClass().getSimpleName()));
+            }
+        }
+        return found;
+    }
+
+    private static Object event(DdlParserListener.Event event) {
+        TableId id = ((DdlParserListener.TableEvent) event).tableId();
+        TableId previous = event instanceof DdlParserListener.TableAlteredEvent altered ? altered.previousTableId() : null;
+        return new Object[]{ event.type().name(), id.schema() + "." + id.table(),
+                previous == null ? null : previous.schema() + "." + previous.table() };
+    }
+
+    private static Object described(Table table) {
+        List<Object> columns = new ArrayList<>();
+        for (Column one : table.columns()) {
+            Map<String, Object> found = new LinkedHashMap<>();
+            found.put("name", one.name());
+            found.put("typeName", one.typeName());
+            found.put("jdbcType", one.jdbcType());
+            found.put("length", one.length() == Column.UNSET_INT_VALUE ? null : one.length());
+            found.put("scale", one.scale().orElse(null));
+            found.put("position", one.position());
+            found.put("optional", one.isOptional());
+            found.put("comment", one.comment());
+            found.put("defaultValueExpression", one.defaultValueExpression().orElse(null));
+            columns.add(found);
+        }
+        Map<String, Object> found = new LinkedHashMap<>();
+        found.put("columns", columns);
+        found.put("primaryKeyColumnNames", table.primaryKeyColumnNames());
+        found.put("comment", table.comment());
+        return found;
     }
 
     /** The stored text, what it says of threads, and for each question (thread, number, transaction) its answer. */

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from floodmark.config import debezium
 from floodmark.config.common import CommonOptions
+from floodmark.connectors.oracle.ddl.changes import Kind, TableChange, TableName
+from floodmark.connectors.oracle.ddl.statements import apply
 from floodmark.connectors.oracle.decode.row_changes import CommittedRows
 from floodmark.connectors.oracle.decode.rows_of_transactions import rows_of, unbuffered_rows
 from floodmark.connectors.oracle.decode.structure import TableStructure
 from floodmark.connectors.oracle.mining.contents_query import ContentsFilter, buffered_query, unbuffered_query
+from floodmark.connectors.oracle.mining.operations import Operation
 from floodmark.connectors.oracle.mining.statement_pieces import StatementPieces
 from floodmark.connectors.oracle.mining.transactions import Committed, MemoryStore, OpenTransactions
 from floodmark.connectors.oracle.structures.table import Column, Table, column_of
@@ -79,11 +84,17 @@ def settings_of(case: Case) -> OracleSettings:
 def columns_of(session: Session, name: str) -> tuple[Column, ...]:
     """Return a table's columns, by the dictionary."""
     query = (
-        "SELECT COLUMN_NAME, DATA_TYPE, NULLABLE, CHAR_LENGTH, DATA_LENGTH, DATA_PRECISION, DATA_SCALE "
+        "SELECT COLUMN_NAME, DATA_TYPE, NULLABLE, CHAR_LENGTH, DATA_LENGTH, DATA_PRECISION, DATA_SCALE, DATA_DEFAULT "
         "FROM ALL_TAB_COLUMNS WHERE OWNER = :1 AND TABLE_NAME = :2 ORDER BY COLUMN_ID"
     )
     rows = in_the_database(session, query, name)
-    return tuple(column_of(*row[:3], *(None if number is None else int(number) for number in row[3:])) for row in rows)
+    return tuple(map(_column_of, rows))
+
+
+def _column_of(row: Sequence[Any]) -> Column:
+    name, data_type, nullable, *numbers, default = row
+    length, size, precision, scale = (None if number is None else int(number) for number in numbers)
+    return column_of(name, data_type, nullable, length or 0, size or 0, precision, scale, default)
 
 
 def structures_of(case: Case, database: OracleDatabase) -> Mapping[str, TableStructure]:
@@ -93,8 +104,34 @@ def structures_of(case: Case, database: OracleDatabase) -> Mapping[str, TableStr
     for name in case.tables:
         key = tuple(row[0] for row in in_the_database(session, query, name))
         table = Table(PDB, SCHEMA, name, columns_of(session, name), key)
-        found[f"{SCHEMA}.{name}"] = TableStructure(table, settings_of(case))
+        found[f"{SCHEMA}.{name}"] = TableStructure(table, settings_of(case), comments_of(case))
     return found
+
+
+def comments_of(case: Case) -> bool:
+    """Return whether a case includes comments."""
+    return case.options.get("include.schema.comments") == "true"
+
+
+def followed(case: Case, names: Sequence[str]) -> Iterator[tuple[str, TableChange, Mapping[TableName, Table]]]:
+    """Yield the changes of structures that LogMiner shows: their statement, and all tables after it.
+
+    Args:
+        case: the case.
+        names: of the tables that are there when it begins.
+    """
+    before = structures_of(replace(case, tables=names), case.prepared())
+    tables = {(SCHEMA, one.table): one.definition for one in before.values()}
+    rows = mined(changed(case))
+    for row in rows.filter(pc.equal(rows["OPERATION_CODE"], int(Operation.DDL))).to_pylist():
+        for change in apply(row["SQL_REDO"], tables, row["SEG_OWNER"], PDB):
+            if change.previous is not None:
+                del tables[change.previous]
+            if change.kind is Kind.DROP:
+                del tables[change.name]
+            elif change.table is not None:
+                tables[change.name] = change.table
+            yield row["SQL_REDO"], change, dict(tables)
 
 
 def in_the_database(session: Session, query: str, name: str) -> list[Any]:

@@ -19,7 +19,7 @@ from tests.conformance.oracle.golden import Golden, goldens, timeless
 from tests.conformance.oracle.mined import OracleCaseOptions, changed, changes_of, structures_of
 from tests.support.oracle.model.database import OracleDatabase
 
-NEITHER = {"log.mining.include.redo.sql", "interval.handling.mode", "lob.enabled"}
+NEITHER = {"log.mining.include.redo.sql", "interval.handling.mode", "lob.enabled", "include.schema.comments"}
 """Options that the decoder doesn't get from the source's options, or doesn't have yet."""
 CASES = (*VALUES, *TRANSACTIONS, *LARGE_OBJECTS)
 PREFIX = "reference"

@@ -79,6 +79,9 @@ class StatementWriter:
         if table is None:
             return Shown(None, None, record.statement, record.status, record.info)
         structure, known = self._dictionary.find(table, record.version)
+        if record.operation == Operation.DDL:
+            # The redo of a statement has the names itself.
+            return Shown(structure.owner, structure.name, record.statement, record.status, record.info)
         owner, name = self._names(table, structure)
         if record.part is not None:
             where = " and ".join(_Columns(structure, known, self._formats).conditions(record.before))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import pyarrow as pa
@@ -11,7 +11,9 @@ import pyarrow as pa
 from floodmark.changes.structure import SourceType
 from floodmark.codecs.codec import Codec
 from floodmark.config.common import CommonOptions
+from floodmark.connectors.oracle.decode.defaults import default_value
 from floodmark.connectors.oracle.source_block import source_schema, table_pieces
+from floodmark.connectors.oracle.structures.described import described_type
 from floodmark.connectors.oracle.structures.table import Column, Table
 from floodmark.connectors.oracle.types.registry import codec_with
 from floodmark.connectors.oracle.types.settings import OracleSettings
@@ -28,10 +30,12 @@ class TableStructure:
     Attributes:
         definition: the table.
         settings: what its codecs depend on.
+        comments: whether schemas include comments (``include.schema.comments``).
     """
 
     definition: Table
     settings: OracleSettings
+    comments: bool = False
 
     @cached_property
     def number(self) -> int:
@@ -79,22 +83,23 @@ class TableStructure:
 
     def codec(self, column: int, options: CommonOptions) -> Codec:
         """Return the codec of a column."""
-        del options
-        return codec_with(self.columns[column], self.settings)
+        codec = codec_with(replace(self.columns[column], default=None, comment=None), self.settings)
+        comment = self.comment(column, options)
+        return replace(codec, schema={**codec.schema, "doc": comment}) if comment else codec
 
     def comment(self, column: int, options: CommonOptions) -> str:
-        """Return a column's comment if schemas include comments: there is none yet."""
-        del column, options
-        return ""
+        """Return a column's comment if schemas include comments, else an empty text."""
+        del options
+        return (self.columns[column].comment or "") if self.comments else ""
 
     def source_type(self, column: int) -> SourceType:
-        """Return a column's type as JDBC reports it."""
-        one = self.columns[column]
-        length = _NOT_GIVEN if one.length is None else one.length
-        scale = _NOT_GIVEN if one.scale is None else one.scale
-        return SourceType(one.type, length, scale, one.type in ("CHAR", "VARCHAR2", "NCHAR", "NVARCHAR2"))
+        """Return a column's type as Debezium knows it."""
+        kind = described_type(self.columns[column])
+        length = _NOT_GIVEN if kind.length is None else kind.length
+        scale = _NOT_GIVEN if kind.scale is None else kind.scale
+        text = self.columns[column].type in ("CHAR", "VARCHAR2", "NCHAR", "NVARCHAR2")
+        return SourceType(kind.name, length, scale, text)
 
     def default(self, column: int, codec: Codec) -> pa.Array | None:
-        """Return a column's default as one raw value: none is known yet."""
-        del column, codec
-        return None
+        """Return a column's default as one raw value; None if it has none."""
+        return default_value(self.columns[column], codec)

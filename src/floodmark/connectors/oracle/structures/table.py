@@ -20,8 +20,15 @@ class Column:
         name: exactly as the dictionary has it.
         type: ``DATA_TYPE`` without precisions, such as ``TIMESTAMP WITH TIME ZONE``.
         optional: whether it may be NULL.
-        length: characters or bytes of texts and RAW, digits of NUMBER and FLOAT; None: not given.
+        length: characters or bytes of texts and RAW, digits of NUMBER and FLOAT, and of an interval's years or days;
+            None: not given.
         scale: digits after the decimal point of a NUMBER, or of a second's fraction; None: not given.
+        default: the expression of its default, as a statement or the dictionary has it; None: it has none.
+        comment: its comment; None: it has none.
+        stated: whether its type is known by a statement, rather than by the dictionary; Debezium describes it in
+            other words then.
+        identity: whether the dictionary says that Oracle numbers its values; it isn't taken from statements, as in
+            Debezium.
     """
 
     name: str
@@ -29,6 +36,10 @@ class Column:
     optional: bool = True
     length: int | None = None
     scale: int | None = None
+    default: str | None = None
+    comment: str | None = None
+    stated: bool = False
+    identity: bool = False
 
     @property
     def is_large(self) -> bool:
@@ -62,6 +73,9 @@ class Table:
         name: its name.
         columns: in their order.
         key: names of the columns that make an event's key; empty if there is none.
+        key_name: the name of the constraint that makes the key; None: it isn't known.
+        virtual: names of columns that are computed, which the log doesn't have and ``columns`` leaves out.
+        comment: its comment; None: it has none.
     """
 
     database: str
@@ -69,6 +83,9 @@ class Table:
     name: str
     columns: tuple[Column, ...]
     key: tuple[str, ...] = ()
+    key_name: str | None = None
+    virtual: tuple[str, ...] = ()
+    comment: str | None = None
 
 
 def column_of(
@@ -79,6 +96,9 @@ def column_of(
     data_length: int,
     precision: int | None,
     scale: int | None,
+    default: str | None = None,
+    comment: str | None = None,
+    identity: str = "NO",
 ) -> Column:
     """Return a column by its row of ``ALL_TAB_COLUMNS``.
 
@@ -90,6 +110,9 @@ def column_of(
         data_length: ``DATA_LENGTH``.
         precision: ``DATA_PRECISION``.
         scale: ``DATA_SCALE``.
+        default: ``DATA_DEFAULT``.
+        comment: ``COMMENTS`` of ``ALL_COL_COMMENTS``.
+        identity: ``IDENTITY_COLUMN``.
     """
     kind = _PRECISIONS.sub("", data_type)
     length: int | None = None
@@ -97,8 +120,12 @@ def column_of(
         length = UNLIMITED_DIGITS if precision is None and scale is not None else precision
     elif kind == "FLOAT":
         length, scale = precision, None
+    elif kind.startswith("INTERVAL"):
+        length = precision
     elif kind == "RAW":
         length = data_length
     elif char_length:
         length = char_length
-    return Column(name, kind, nullable == "Y", length, scale)
+    return Column(
+        name, kind, nullable == "Y", length, scale, default or None, comment or None, identity=identity == "YES"
+    )

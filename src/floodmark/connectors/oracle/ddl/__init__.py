@@ -1,0 +1,1 @@
+"""The grammar of DDL statements, and how they change the structures of tables."""
