@@ -255,11 +255,20 @@ def test_a_former_name_of_another_connectors_option() -> None:
     ("connector", "name", "end"),
     [
         ("mysql", "slot.name", "only the connector 'postgres'. Remove it."),
-        ("mariadb", "database.dbname", "only the connector 'postgres'. Use 'database.include.list', or remove it."),
-        ("mysql", "schema.include.list", "only the connector 'postgres'. Use 'database.include.list', or remove it."),
+        (
+            "mariadb",
+            "database.dbname",
+            "only the connectors 'postgres' and 'oracle'. Use 'database.include.list', or remove it.",
+        ),
+        (
+            "mysql",
+            "schema.include.list",
+            "only the connectors 'postgres' and 'oracle'. Use 'database.include.list', or remove it.",
+        ),
         ("postgres", "gtid.source.includes", "only the connectors 'mysql' and 'mariadb'. Remove it."),
         ("postgres", "binlog.buffer.size", "only the connectors 'mysql' and 'mariadb'. Remove it."),
-        ("postgres", "log.mining.strategy", "one of Debezium's for Oracle, which Floodmark does not read. Remove it."),
+        ("postgres", "log.mining.strategy", "only the connector 'oracle'. Remove it."),
+        ("postgres", "mongodb.hosts", "one of Debezium's for MongoDB, which Floodmark does not read. Remove it."),
         ("mysql", "slot.nam", "Unknown option 'slot.nam'. None has a name like it; docs/options.md lists them all."),
     ],
 )
@@ -292,7 +301,8 @@ def test_values_of_debezium_1_are_told_today(value: str, today: str) -> None:
 
 
 def without_connector(connector: str) -> dict[str, str]:
-    required = BASE if connector == "postgres" else REQUIRED_MYSQL
+    # Oracle requires what PostgreSQL does.
+    required = BASE if connector in ("postgres", "oracle") else REQUIRED_MYSQL
     return {name: value for name, value in required.items() if name != "connector"}
 
 
@@ -308,8 +318,8 @@ def test_the_connector_follows_from_its_class(name: str, connector: str, monkeyp
 
 def test_a_class_that_is_wrong() -> None:
     given = without_connector("postgres")
-    with pytest.raises(ConfigError, match=r"OracleConnector', which is not allowed: it must be one of .*MySqlConn"):
-        load_options({**given, "connector.class": "io.debezium.connector.oracle.OracleConnector"})
+    with pytest.raises(ConfigError, match=r"SqlServerConnector', which is not allowed: it must be one of .*MySqlConn"):
+        load_options({**given, "connector.class": "io.debezium.connector.sqlserver.SqlServerConnector"})
     with pytest.raises(ConfigError, match=r"Did you mean '.*\.PostgresConnector'\?"):
         load_options({**given, "connector.class": "io.debezium.connector.postgres.PostgresConnector"})
     with pytest.raises(ConfigError, match=r"\(mysql\) and 'connector.class' \(.*\) contradict .* 'postgres'"):

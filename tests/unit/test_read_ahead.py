@@ -23,6 +23,7 @@ from floodmark.connectors.contract.source import Source
 from floodmark.connectors.contract.table_key import TableKey
 from floodmark.errors import ConnectError, SourceStateError
 from floodmark.notifications.records import InitialSnapshotNotifications, Notification
+from floodmark.json_data import Json
 from floodmark.snapshots.context import SnapshotContext
 from floodmark.snapshots.excluded_tables import RETRIES, ExcludedTables
 from floodmark.snapshots.initial.engine import SMALL_TABLES
@@ -92,6 +93,9 @@ class Made:
     lost: bool = False
     points: int = 0
     queries: list[tuple[str, list[str] | None, bool]] = field(default_factory=list)
+
+    def reopen(self, token: dict[str, Json]) -> None:
+        del token
 
     @property
     def tables(self) -> Made:
