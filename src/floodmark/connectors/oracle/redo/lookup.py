@@ -2,13 +2,35 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 from numpy.typing import NDArray
 
-from floodmark.connectors.oracle.redo.gaps import Gaps
-from floodmark.connectors.oracle.redo.scanner import LITERAL
-from floodmark.connectors.oracle.redo.steps import NOT_BEGUN, Numbers, Steps
-from floodmark.connectors.oracle.redo.values import Statements
+from floodmark.codecs.arrays import slices
+from floodmark.connectors.oracle.redo.gaps import Numbers, ranges
+from floodmark.connectors.oracle.redo.scanner import LITERAL, Form
+from floodmark.connectors.oracle.redo.steps import NOT_BEGUN, Steps
+from floodmark.connectors.oracle.redo.values import NO_LITERAL, Statements
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """Statements, or beginnings of them, that are read gap by gap.
+
+    Attributes:
+        rows: shape (statements,): their numbers.
+        first: the same: their first gaps.
+        counts: the same: how many gaps of each are read.
+        ends: the same: where the last one of these ends in the text; None: where it does in the statement.
+        ending: what is read as if it stood there.
+    """
+
+    rows: Numbers
+    first: Numbers
+    counts: Numbers
+    ends: NDArray[np.int32] | None = None
+    ending: bytes = b""
 
 
 class Lookup:
@@ -16,16 +38,23 @@ class Lookup:
 
     Args:
         steps: those of the table.
-        gaps: those of the statements.
         found: gets the values.
-        rows: shape (statements,): the numbers that the statements have there.
+        chosen: the statements.
+        state: the number of the state in which beginnings of statements must end.
     """
 
-    def __init__(self, steps: Steps, gaps: Gaps, found: Statements, rows: Numbers) -> None:
+    def __init__(self, steps: Steps, found: Statements, chosen: Chosen, state: int | None = None) -> None:
         self._steps = steps
-        self._gaps = gaps
         self._found = found
-        self._rows = np.repeat(rows, gaps.counts)
+        self._chosen = chosen
+        self._state = state
+        self._rows = np.repeat(chosen.rows, chosen.counts)
+        self._gaps = ranges(chosen.first, chosen.counts)
+        edges, last = found.gaps.edges, np.cumsum(chosen.counts) - 1
+        # Without quotes.
+        self._begins, self._ends = edges[self._gaps, 0] + np.int32(1), edges[self._gaps, 1] - np.int32(1)
+        self._begins[last - chosen.counts + 1] -= 1
+        self._ends[last] = self._ends[last] + 1 if chosen.ends is None else chosen.ends
 
     def read(self) -> Numbers:
         """Read the statements; return the numbers of those that can't be read so."""
@@ -33,41 +62,59 @@ class Lookup:
         counts = self._steps.counts[steps]
         for number in range(int(counts.max())):
             self._keep(number, steps, counts, opened)
-        return np.unique(self._rows[self._steps.failed[steps]])
+        failed = self._steps.failed[steps]
+        if self._state is not None:
+            last = np.cumsum(self._chosen.counts) - 1
+            failed[last] |= self._steps.states[steps[last]] != self._state
+        return np.unique(self._rows[failed])
 
-    def _scan(self) -> tuple[NDArray[np.int32], Numbers]:
+    def _numbers(self) -> NDArray[np.int32]:
+        """Return the number of each gap's text."""
+        content = np.frombuffer(self._found.gaps.text, np.uint8)
+        lengths = self._ends - self._begins
+        coded = slices(content, self._begins, lengths, None).view("binary").dictionary_encode()
+        texts, codes = coded.dictionary.to_pylist(), coded.indices.to_numpy()
+        last = np.cumsum(self._chosen.counts) - 1
+        known = self._steps.gaps(texts + [text + self._chosen.ending for text in texts])
+        numbers: NDArray[np.int32] = known[codes]
+        if self._chosen.ending:
+            numbers[last] = known[codes[last] + len(texts)]
+        return numbers
+
+    def _scan(self) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
         """Return the step that each gap is, and where the value begins that was not ended before it."""
-        gaps = self._gaps
-        numbers = self._steps.gaps(gaps.distinct)[gaps.numbers]
-        steps, opened = np.empty(len(numbers), np.int32), np.zeros(len(numbers), np.int64)
-        left = gaps.counts.copy()
+        numbers = self._numbers()
+        steps, opened = np.empty(len(numbers), np.int32), np.zeros(len(numbers), np.int32)
+        left = self._chosen.counts.copy()
         at = np.cumsum(left) - left
-        states, begins = np.full(len(left), Steps.START, np.int32), np.zeros(len(left), np.int64)
+        states, begins = np.full(len(left), Steps.START, np.int32), np.zeros(len(left), np.int32)
         while len(at):
-            last = left == 1
+            last = (left == 1) & (self._state is None)
             found = self._steps.find(states, numbers[at], last)
             steps[at], opened[at] = found, begins
             begun = self._steps.begins[found]
-            begins = np.where(begun == NOT_BEGUN, begins, gaps.begins[at] + begun)
+            begins = np.where(begun == NOT_BEGUN, begins, self._begins[at] + begun)
             states = self._steps.states[found]
-            at, left = at + 1, left - 1
-            if last.any():
-                at, left, states, begins = at[~last], left[~last], states[~last], begins[~last]
+            more = left > 1
+            at, left, states, begins = at + 1, left - 1, states, begins
+            if not more.all():
+                at, left, states, begins = at[more], left[more], states[more], begins[more]
         return steps, opened
 
-    def _keep(self, number: int, steps: NDArray[np.int32], counts: NDArray[np.int8], opened: Numbers) -> None:
+    def _keep(self, number: int, steps: NDArray[np.int32], counts: NDArray[np.int8], opened: NDArray[np.int32]) -> None:
         """Keep where the first, second, ... value is of each gap that has so many."""
-        gaps, known = self._gaps, self._steps
+        known = self._steps
         chosen = np.flatnonzero(counts > number)
         which = steps[chosen]
-        places = known.slots[number][which] * self._found.forms.shape[2] + self._rows[chosen]
-        self._found.forms.reshape(-1)[places] = known.forms[number][which]
-        firsts, starts = known.firsts[number][which], gaps.begins[chosen]
-        # The first gap of a statement has no literal before it, so no value in it is one.
-        begins, ends = gaps.ends[chosen - 1] + 1, starts - 1
-        others = np.flatnonzero(firsts != LITERAL)
-        first = firsts[others]
-        begins[others] = np.where(first >= 0, starts[others] + first, opened[chosen[others]])
-        ends[others] = starts[others] + known.lasts[number][which[others]]
-        self._found.begins.reshape(-1)[places] = begins
-        self._found.ends.reshape(-1)[places] = ends
+        slots, rows, firsts = known.slots[number][which], self._rows[chosen], known.firsts[number][which]
+        self._found.keep_forms(slots, rows, known.forms[number][which])
+        literal = firsts == LITERAL
+        literals = np.where(literal, self._gaps[chosen] - 1, NO_LITERAL)
+        self._found.keep_literals(slots, rows, literals.astype(np.int32))
+        others = np.flatnonzero(~literal & (known.forms[number][which] >= Form.LITERAL))
+        if not len(others):
+            return
+        first, at, step = firsts[others], chosen[others], which[others]
+        begins = np.where(first >= 0, self._begins[at] + first, opened[at])
+        ends = self._begins[at] + known.lasts[number][step]
+        self._found.keep_spans(slots[others], rows[others], begins.astype(np.int32), ends.astype(np.int32))

@@ -11,40 +11,64 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from floodmark.codecs.arrays import slices
-from floodmark.connectors.oracle.redo.gaps import QUOTE
+from floodmark.connectors.oracle.redo.gaps import QUOTE, Gaps, Numbers
 from floodmark.connectors.oracle.redo.scanner import Form, Side
+
+Rows = slice | Numbers
+"""Some statements: by their numbers, or all of them."""
+
+NO_LITERAL = -1
+"""The number of a literal that is no value as a whole."""
 
 
 @dataclass(frozen=True)
 class Statements:
-    """The values of statements.
+    """The values of statements. The slot of a value is its column, and of new values so many more as there are columns.
 
     Attributes:
         forms: shape (2, columns, statements): how each has a column's value, by side.
-        begins: of the same shape: where it begins in the text.
-        ends: the same.
-        text: all statements, one after the other.
+        bounds: shape (statements + 1,): where each begins in the text, and where the last one ends.
+        gaps: those of the statements.
         problems: by the number of the statement, why it can't be read. It has no values.
     """
 
     forms: NDArray[np.uint8]
-    begins: NDArray[np.int32]
-    ends: NDArray[np.int32]
-    text: pa.Buffer
+    bounds: NDArray[np.int32]
+    gaps: Gaps
     problems: dict[int, str]
+    _literals: NDArray[np.int32]
+    """Shape (2 * columns, statements): which literal each value is, or `NO_LITERAL`; only of those with a text."""
+    _begins: NDArray[np.int32]
+    """The same: where each begins in the text; only of those that are no literals."""
+    _ends: NDArray[np.int32]
 
     @classmethod
-    def without_values(cls, columns: int, bounds: NDArray[np.int32], text: pa.Buffer) -> Self:
+    def without_values(cls, columns: int, bounds: NDArray[np.int32], gaps: Gaps) -> Self:
         """Return statements whose values aren't known yet.
 
         Args:
             columns: how many the table has.
             bounds: where each statement begins in the text, and where the last one ends.
-            text: all statements, one after the other.
+            gaps: those of the statements.
         """
-        shape = (2, columns, len(bounds) - 1)
-        empty = np.broadcast_to(bounds[:-1], shape)
-        return cls(np.zeros(shape, np.uint8), empty.copy(), empty.copy(), text, {})
+        rows = len(bounds) - 1
+        # Only forms are looked at before they are set.
+        begins, ends, literals = (np.empty((2 * columns, rows), np.int32) for _ in range(3))
+        return cls(np.zeros((2, columns, rows), np.uint8), bounds, gaps, {}, literals, begins, ends)
+
+    def keep_forms(self, slot: int, rows: Rows, forms: NDArray[np.uint8] | int) -> None:
+        """Keep in which form statements have a value."""
+        self.forms.reshape(-1, self.forms.shape[2])[slot, rows] = forms
+
+    def keep_literals(self, slot: int, rows: Rows, literals: NDArray[np.int32]) -> None:
+        """Keep which literals values are."""
+        self._literals[slot, rows] = literals
+
+    def keep_spans(self, slot: int, rows: Rows, begins: NDArray[np.int32], ends: NDArray[np.int32]) -> None:
+        """Keep where values begin and end that are no literals."""
+        self._literals[slot, rows] = NO_LITERAL
+        self._begins[slot, rows] = begins
+        self._ends[slot, rows] = ends
 
     def texts(self, side: Side, column: int) -> pa.StringArray:
         """Return a column's values, shape (statements,).
@@ -52,15 +76,33 @@ class Statements:
         That is the content of literals, the text of expressions, and null for what is neither.
         """
         forms = self.forms[side, column]
-        begins, valid = self.begins[side, column], forms >= Form.LITERAL
+        valid = forms >= Form.LITERAL
+        literals = self._literals[side * self.forms.shape[1] + column]
+        if not ((literals == NO_LITERAL) & valid).any():
+            return unescaped(self.gaps.literals.take(_indices(literals, valid)))
+        return self._spans(side, column, valid)
+
+    def _spans(self, side: Side, column: int, valid: NDArray[np.bool_]) -> pa.StringArray:
+        slot, edges = side * self.forms.shape[1] + column, self.gaps.edges
         # A missing value is empty, within its statement.
-        lengths = self.ends[side, column] - begins
-        chosen = slices(np.frombuffer(self.text, np.uint8), begins, lengths, None if valid.all() else valid)
-        expressions = forms == Form.EXPRESSION
-        if not expressions.any():
-            return unescaped(chosen)
-        literals = forms == Form.LITERAL
-        return pc.if_else(pa.array(literals), unescaped(chosen), chosen) if literals.any() else chosen
+        begins = np.where(valid, self._begins[slot], self.bounds[:-1])
+        ends = np.where(valid, self._ends[slot], begins)
+        whole = np.flatnonzero(valid & (self._literals[slot] != NO_LITERAL))
+        if len(whole):
+            literals = self._literals[slot, whole]
+            begins[whole], ends[whole] = edges[literals, 1], edges[literals + 1, 0]
+        content = np.frombuffer(self.gaps.text, np.uint8)
+        chosen = slices(content, begins, ends - begins, None if valid.all() else valid)
+        quoted = self.forms[side, column] == Form.LITERAL
+        return pc.if_else(pa.array(quoted), unescaped(chosen), chosen) if quoted.any() else chosen
+
+
+def _indices(numbers: NDArray[np.int32], valid: NDArray[np.bool_]) -> pa.Int32Array:
+    """Return numbers as an array, null where they aren't valid."""
+    if valid.all():
+        return pa.array(numbers)
+    bits = pa.py_buffer(np.packbits(valid, bitorder="little"))
+    return pa.Int32Array.from_buffers(pa.int32(), len(numbers), [bits, pa.py_buffer(numbers)])
 
 
 def unescaped(texts: pa.StringArray) -> pa.StringArray:
