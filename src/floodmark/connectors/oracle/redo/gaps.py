@@ -15,7 +15,7 @@ Numbers = NDArray[np.int64]
 
 QUOTE = ord("'")
 _NAME = ord('"')
-_PART = 1 << 18
+_PART = 1 << 20
 """So many bytes are searched for quotes at once."""
 
 
@@ -57,9 +57,29 @@ class Gaps:
         pieces = self._pieces(self.edges if edges is None else edges)
         return pieces.take(pa.array(2 * numbers))
 
-    def _pieces(self, edges: NDArray[np.int32]) -> pa.StringArray:
+    def have(self, first: Numbers, after: Numbers, edges: NDArray[np.int32], text: pa.Buffer) -> bool:
+        """Return whether some gaps, one after the other, are a text that is as long as they are.
+
+        Args:
+            first: shape (statements,), ascending: the number of the first of these gaps of each.
+            after: the same: that of the gap after the last of them.
+            edges: of all gaps.
+            text: the text.
+        """
+        chosen = _between(first, after, len(edges))
+        ends = np.cumsum((edges[:, 1] - edges[:, 0]) * chosen, dtype=np.int32)
+        offsets = np.zeros(edges.shape, np.int32)
+        offsets[:, 1], offsets[1:, 0] = ends, ends[:-1]
+        # Arrow compares what isn't null where it stands, so that the gaps needn't be copied.
+        valid = np.zeros(edges.shape, np.bool_)
+        valid[:, 0] = chosen
+        bits = pa.py_buffer(np.packbits(valid, bitorder="little"))
+        wanted = pa.StringArray.from_buffers(offsets.size - 1, pa.py_buffer(offsets), text, bits)
+        return bool(self._pieces(edges, bits).equals(wanted))
+
+    def _pieces(self, edges: NDArray[np.int32], valid: pa.Buffer | None = None) -> pa.StringArray:
         """Return gaps and literals, in turn."""
-        return pa.StringArray.from_buffers(max(edges.size - 1, 0), pa.py_buffer(edges), self.text)
+        return pa.StringArray.from_buffers(max(edges.size - 1, 0), pa.py_buffer(edges), self.text, valid)
 
     @cached_property
     def ends(self) -> NDArray[np.int32]:
@@ -136,6 +156,21 @@ def _without_escapes(edges: NDArray[np.int32], firsts: Numbers) -> tuple[NDArray
         return edges, firsts
     removed = np.concatenate([[0], np.cumsum(empty)])
     return edges[~empty], firsts - removed[firsts]
+
+
+def _between(first: Numbers, after: Numbers, count: int) -> NDArray[np.bool_]:
+    """Return which of so many numbers lie in a range, shape (count,).
+
+    Args:
+        first: shape (ranges,), ascending: the first number of each.
+        after: the same: the number after its last.
+        count: how many numbers there are.
+    """
+    borders = np.empty(2 * len(first) + 2, np.int64)
+    borders[0], borders[1:-1:2], borders[2::2], borders[-1] = 0, first, after, count
+    inside = np.zeros(len(borders) - 1, np.bool_)
+    inside[1::2] = True
+    return np.repeat(inside, np.diff(borders))
 
 
 def ranges(firsts: Numbers, counts: Numbers) -> NDArray[np.int32]:

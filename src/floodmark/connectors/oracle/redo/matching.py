@@ -119,21 +119,18 @@ def place_in_text(gaps: Gaps, literal: Numbers, place: NDArray[np.int32]) -> NDA
 
 def _verified(pattern: Pattern, gaps: Gaps, guessed: Matches) -> NDArray[np.bool_]:
     """Return which statements have the pattern's text outside of their literals."""
-    edges, first = gaps.edges, gaps.firsts[guessed.rows]
-    counts = gaps.counts[guessed.rows]
+    edges, first, after = gaps.edges, gaps.firsts[guessed.rows], gaps.firsts[guessed.rows + 1]
     if pattern.update:
-        own = guessed.before + 1
-        counts, first = counts - (own - first), own
-        edges = edges.copy()
-        edges[own, 0] = place_in_text(gaps, guessed.before, guessed.begins)
-    found = gaps.texts(ranges(first, counts), edges)
+        first, edges = guessed.before + 1, edges.copy()
+        edges[first, 0] = place_in_text(gaps, guessed.before, guessed.begins)
     expected = pattern.texts.take(pa.array(_texts_of(pattern, guessed.present)))
     good = np.ones(len(first), np.bool_)
-    if found.buffers()[2].equals(expected.buffers()[2]):
+    if gaps.have(first, after, edges, expected.buffers()[2]):
         return good
     # As far as guessed, a statement's text is as long as the pattern's.
+    found = gaps.texts(ranges(first, after - first), edges)
     content, wanted = (value_bytes(one) for one in (found, expected))
-    ends = offsets_of(found)[np.cumsum(counts)]
+    ends = offsets_of(found)[np.cumsum(after - first)]
     good[np.searchsorted(ends, np.flatnonzero(content != wanted), "right")] = False
     return good
 

@@ -49,21 +49,21 @@ class StatementReader:
         bounds = np.frombuffer(offsets, np.int32, rows + 1, statements.offset * 4)
         text = text if text is not None else pa.py_buffer(b"")
         content = np.frombuffer(text, np.uint8)
-        found = Statements.without_values(self._count, bounds, gaps_in(content, bounds, text))
+        found = Statements.without_values(self._count, gaps_in(content, bounds, text))
         if not rows:
             return found
-        alone = np.arange(rows) if self._one_by_one else self._read_together(found, content)
+        alone = np.arange(rows) if self._one_by_one else self._read_together(found, content, bounds)
         for row in alone.tolist():
             begin, end = bounds[row : row + 2].tolist()
             self._read_alone(found, row, begin, content[begin:end].tobytes())
         return found
 
-    def _read_together(self, found: Statements, content: NDArray[np.uint8]) -> Numbers:
+    def _read_together(self, found: Statements, content: NDArray[np.uint8], bounds: NDArray[np.int32]) -> Numbers:
         """Read statements whose quotes are those of literals; return the numbers of others, and of those that fail."""
         left = found.gaps.counts > 0
         failed = ~left
         kinds = np.zeros(len(left), np.uint8)
-        kinds[left] = content[found.bounds[:-1][left]]
+        kinds[left] = content[bounds[:-1][left]]
         for kind, count in enumerate(np.bincount(kinds).tolist()):
             if kind and count >= ALIKE:
                 read, unread = self._alike.read(found, np.flatnonzero(kinds == kind), kind)

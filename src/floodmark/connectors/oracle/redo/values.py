@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from floodmark.codecs.arrays import slices
+from floodmark.codecs.arrays import offsets_of, slices
 from floodmark.connectors.oracle.redo.gaps import QUOTE, Gaps, Numbers
 from floodmark.connectors.oracle.redo.scanner import Form, Side
 
@@ -27,13 +27,11 @@ class Statements:
 
     Attributes:
         forms: shape (2, columns, statements): how each has a column's value, by side.
-        bounds: shape (statements + 1,): where each begins in the text, and where the last one ends.
         gaps: those of the statements.
         problems: by the number of the statement, why it can't be read. It has no values.
     """
 
     forms: NDArray[np.uint8]
-    bounds: NDArray[np.int32]
     gaps: Gaps
     problems: dict[int, str]
     _literals: NDArray[np.int32]
@@ -43,18 +41,17 @@ class Statements:
     _ends: NDArray[np.int32]
 
     @classmethod
-    def without_values(cls, columns: int, bounds: NDArray[np.int32], gaps: Gaps) -> Self:
+    def without_values(cls, columns: int, gaps: Gaps) -> Self:
         """Return statements whose values aren't known yet.
 
         Args:
             columns: how many the table has.
-            bounds: where each statement begins in the text, and where the last one ends.
             gaps: those of the statements.
         """
-        rows = len(bounds) - 1
+        rows = len(gaps.counts)
         # Only forms are looked at before they are set.
         begins, ends, literals = (np.empty((2 * columns, rows), np.int32) for _ in range(3))
-        return cls(np.zeros((2, columns, rows), np.uint8), bounds, gaps, {}, literals, begins, ends)
+        return cls(np.zeros((2, columns, rows), np.uint8), gaps, {}, literals, begins, ends)
 
     def keep_forms(self, slot: int, rows: Rows, forms: NDArray[np.uint8] | int) -> None:
         """Keep in which form statements have a value."""
@@ -77,32 +74,33 @@ class Statements:
         """
         forms = self.forms[side, column]
         valid = forms >= Form.LITERAL
-        literals = self._literals[side * self.forms.shape[1] + column]
-        if not ((literals == NO_LITERAL) & valid).any():
-            return unescaped(self.gaps.literals.take(_indices(literals, valid)))
-        return self._spans(side, column, valid)
-
-    def _spans(self, side: Side, column: int, valid: NDArray[np.bool_]) -> pa.StringArray:
-        slot, edges = side * self.forms.shape[1] + column, self.gaps.edges
-        # A missing value is empty, within its statement.
-        begins = np.where(valid, self._begins[slot], self.bounds[:-1])
-        ends = np.where(valid, self._ends[slot], begins)
-        whole = np.flatnonzero(valid & (self._literals[slot] != NO_LITERAL))
-        if len(whole):
-            literals = self._literals[slot, whole]
-            begins[whole], ends[whole] = edges[literals, 1], edges[literals + 1, 0]
-        content = np.frombuffer(self.gaps.text, np.uint8)
-        chosen = slices(content, begins, ends - begins, None if valid.all() else valid)
-        quoted = self.forms[side, column] == Form.LITERAL
-        return pc.if_else(pa.array(quoted), unescaped(chosen), chosen) if quoted.any() else chosen
+        slot = side * self.forms.shape[1] + column
+        # What is null is left out at first: taking nothing from a text costs more than taking something.
+        literals = np.compress(valid, self._literals[slot])
+        if not (literals == NO_LITERAL).any():
+            return _expanded(unescaped(self.gaps.literals.take(pa.array(literals))), valid)
+        begins, ends = np.compress(valid, self._begins[slot]), np.compress(valid, self._ends[slot])
+        whole = np.flatnonzero(literals != NO_LITERAL)
+        edges = self.gaps.edges
+        begins[whole], ends[whole] = edges[literals[whole], 1], edges[literals[whole] + 1, 0]
+        chosen = slices(np.frombuffer(self.gaps.text, np.uint8), begins, ends - begins, None)
+        quoted = np.compress(valid, forms) == Form.LITERAL
+        return _expanded(pc.if_else(pa.array(quoted), unescaped(chosen), chosen) if quoted.any() else chosen, valid)
 
 
-def _indices(numbers: NDArray[np.int32], valid: NDArray[np.bool_]) -> pa.Int32Array:
-    """Return numbers as an array, null where they aren't valid."""
+def _expanded(values: pa.StringArray, valid: NDArray[np.bool_]) -> pa.StringArray:
+    """Return values in the rows that are valid, null in the others.
+
+    Args:
+        values: shape (valid rows,), without null and offset.
+        valid: shape (rows,).
+    """
     if valid.all():
-        return pa.array(numbers)
+        return values
+    offsets = np.zeros(len(valid) + 1, np.int32)
+    np.take(offsets_of(values), np.cumsum(valid), out=offsets[1:], mode="clip")
     bits = pa.py_buffer(np.packbits(valid, bitorder="little"))
-    return pa.Int32Array.from_buffers(pa.int32(), len(numbers), [bits, pa.py_buffer(numbers)])
+    return pa.StringArray.from_buffers(len(valid), pa.py_buffer(offsets), values.buffers()[2], bits)
 
 
 def unescaped(texts: pa.StringArray) -> pa.StringArray:
