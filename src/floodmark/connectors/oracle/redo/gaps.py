@@ -10,6 +10,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from floodmark.errors import DecodeError
+from floodmark.events.json_text import value_bytes
 
 Numbers = NDArray[np.int64]
 
@@ -46,6 +47,11 @@ class Gaps:
         """The literals, one after the other, shape (gaps - 1,). A column's values lie closer together there."""
         count = max(len(self.edges) - 1, 0)
         return self._pieces(self.edges).take(pa.array(np.arange(1, 2 * count, 2, dtype=np.int32)))
+
+    @cached_property
+    def escaped(self) -> bool:
+        """Whether any literal has quotes within, of which two stand for one."""
+        return bool((value_bytes(self.literals) == QUOTE).any())
 
     def texts(self, numbers: NDArray[np.int32], edges: NDArray[np.int32] | None = None) -> pa.StringArray:
         """Return some gaps with the quotes at their sides.

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
-from floodmark.codecs.arrays import slices
 from floodmark.connectors.oracle.redo.gaps import Numbers, ranges
 from floodmark.connectors.oracle.redo.scanner import LITERAL, Form
 from floodmark.connectors.oracle.redo.steps import NOT_BEGUN, Steps
@@ -22,14 +22,14 @@ class Chosen:
         rows: shape (statements,): their numbers.
         first: the same: their first gaps.
         counts: the same: how many gaps of each are read.
-        ends: the same: where the last one of these ends in the text; None: where it does in the statement.
-        ending: what is read as if it stood there.
+        texts: shape (gaps,): these gaps, with the quotes at their sides.
+        ending: what is read as if it stood at the end of each; empty: they end with the statements.
     """
 
     rows: Numbers
     first: Numbers
     counts: Numbers
-    ends: NDArray[np.int32] | None = None
+    texts: pa.StringArray
     ending: bytes = b""
 
 
@@ -50,11 +50,9 @@ class Lookup:
         self._state = state
         self._rows = np.repeat(chosen.rows, chosen.counts)
         self._gaps = ranges(chosen.first, chosen.counts)
-        edges, last = found.gaps.edges, np.cumsum(chosen.counts) - 1
-        # Without quotes.
-        self._begins, self._ends = edges[self._gaps, 0] + np.int32(1), edges[self._gaps, 1] - np.int32(1)
-        self._begins[last - chosen.counts + 1] -= 1
-        self._ends[last] = self._ends[last] + 1 if chosen.ends is None else chosen.ends
+        # After the quote, which a statement doesn't begin with.
+        self._begins = found.gaps.edges[self._gaps, 0] + np.int32(1)
+        self._begins[np.cumsum(chosen.counts) - chosen.counts] -= 1
 
     def read(self) -> Numbers:
         """Read the statements; return the numbers of those that can't be read so."""
@@ -70,15 +68,13 @@ class Lookup:
 
     def _numbers(self) -> NDArray[np.int32]:
         """Return the number of each gap's text."""
-        content = np.frombuffer(self._found.gaps.text, np.uint8)
-        lengths = self._ends - self._begins
-        coded = slices(content, self._begins, lengths, None).view("binary").dictionary_encode()
-        texts, codes = coded.dictionary.to_pylist(), coded.indices.to_numpy()
-        last = np.cumsum(self._chosen.counts) - 1
-        known = self._steps.gaps(texts + [text + self._chosen.ending for text in texts])
-        numbers: NDArray[np.int32] = known[codes]
-        if self._chosen.ending:
-            numbers[last] = known[codes[last] + len(texts)]
+        coded = self._chosen.texts.view(pa.binary()).dictionary_encode()
+        # The last gap has no quote at its end.
+        texts = [
+            text.strip(b"'") + (b"" if text.endswith(b"'") else self._chosen.ending)
+            for text in coded.dictionary.to_pylist()
+        ]
+        numbers: NDArray[np.int32] = self._steps.gaps(texts)[coded.indices.to_numpy()]
         return numbers
 
     def _scan(self) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
@@ -96,7 +92,7 @@ class Lookup:
             begins = np.where(begun == NOT_BEGUN, begins, self._begins[at] + begun)
             states = self._steps.states[found]
             more = left > 1
-            at, left, states, begins = at + 1, left - 1, states, begins
+            at, left = at + 1, left - 1
             if not more.all():
                 at, left, states, begins = at[more], left[more], states[more], begins[more]
         return steps, opened

@@ -90,7 +90,6 @@ def _guessed(pattern: Pattern, gaps: Gaps, rows: Numbers) -> Matches:
     gap_end, bare_ends = np.empty(len(rows), np.int32), {}
     for number in range(len(pattern.items) - 1, -1, -1):
         item = pattern.items[number]
-        bare, full = len(item.text(False)), len(item.text(True))
         # Before the first statement there is nothing; the place is checked at the end.
         np.take(ends, literal, out=gap_end, mode="clip")
         gap_end += np.int32(item.value.rest)
@@ -99,8 +98,8 @@ def _guessed(pattern: Pattern, gaps: Gaps, rows: Numbers) -> Matches:
         if item.bare.form == Form.EXPRESSION:
             bare_ends[number] = place_in_text(gaps, literal, at)
         np.subtract(literal, present[number] * np.int64(item.value.literals), out=literal)
-        at -= np.int32(bare)
-        np.subtract(at, present[number] * np.int32(full - bare), out=at)
+        at -= np.int32(item.length)
+        np.subtract(at, present[number] * np.int32(item.more), out=at)
     return Matches(rows, present, literals, literal, at, bare_ends)
 
 

@@ -74,6 +74,16 @@ class Item:
     bare_equals: bytes
     equals: bytes
 
+    @cached_property
+    def length(self) -> int:
+        """How long the text is without a literal."""
+        return len(self.text(False))
+
+    @cached_property
+    def more(self) -> int:
+        """By how much it is longer with the value."""
+        return len(self.text(True)) - self.length
+
     def text(self, present: bool) -> bytes:
         """Return the text with the value, or without a literal."""
         if present:

@@ -71,7 +71,7 @@ class SetClauses:
                 break
         if not len(left):
             return rows[:0]
-        chosen = Chosen(rows[left], first[left], clauses.counts[left], ends[left], ending)
+        chosen = Chosen(rows[left], first[left], clauses.counts[left], clauses.all_texts(left), ending)
         return Lookup(self._steps, found, chosen, self._steps.state(state)).read()
 
 
@@ -131,12 +131,21 @@ class _Clauses:
             found[found] = same.all(axis=1)
         return found
 
+    def all_texts(self, chosen: Numbers) -> pa.StringArray:
+        """Return the gaps of some statements, with the quotes at their sides."""
+        if len(chosen) == len(self.rows):
+            return self._gap_texts
+        first = np.cumsum(self.counts) - self.counts
+        return self._gap_texts.take(pa.array(ranges(first[chosen], self.counts[chosen])))
+
+    @cached_property
+    def _gap_texts(self) -> pa.StringArray:
+        edges = self.all_gaps.edges.copy()
+        edges[self.first + self.counts - 1, 1] = self.ends
+        return self.all_gaps.texts(ranges(self.first, self.counts), edges)
+
     @cached_property
     def _texts(self) -> pa.StringArray:
         """Their text without the content of literals, shape (statements,)."""
-        edges = self.all_gaps.edges.copy()
-        edges[self.first + self.counts - 1, 1] = self.ends
-        numbers = ranges(self.first, self.counts)
-        gaps = self.all_gaps.texts(numbers, edges)
-        offsets = offsets_of(gaps)[np.concatenate([[0], np.cumsum(self.counts)])]
-        return strings(offsets, gaps.buffers()[2])
+        offsets = offsets_of(self._gap_texts)[np.concatenate([[0], np.cumsum(self.counts)])]
+        return strings(offsets, self._gap_texts.buffers()[2])

@@ -15,7 +15,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from floodmark.connectors.oracle.redo.alike import ALIKE, AlikeReader
-from floodmark.connectors.oracle.redo.gaps import Numbers, gaps_in, split
+from floodmark.connectors.oracle.redo.gaps import Numbers, gaps_in, ranges, split
 from floodmark.connectors.oracle.redo.lookup import Chosen, Lookup
 from floodmark.connectors.oracle.redo.patterns import Learner
 from floodmark.connectors.oracle.redo.scanner import Form, Scanner
@@ -71,7 +71,8 @@ class StatementReader:
                 failed[unread] = True
         rest = np.flatnonzero(left)
         if len(rest):
-            chosen = Chosen(rest, found.gaps.firsts[rest], found.gaps.counts[rest])
+            first, counts = found.gaps.firsts[rest], found.gaps.counts[rest]
+            chosen = Chosen(rest, first, counts, found.gaps.texts(ranges(first, counts)))
             failed[Lookup(self._steps, found, chosen).read()] = True
         return np.flatnonzero(failed)
 

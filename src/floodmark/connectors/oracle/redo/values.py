@@ -16,7 +16,10 @@ from floodmark.connectors.oracle.redo.scanner import Form, Side
 
 Rows = slice | Numbers
 """Some statements: by their numbers, or all of them."""
+Slots = int | Numbers
+"""That of all values, or that of each."""
 
+_LITERAL = np.uint8(Form.LITERAL)
 NO_LITERAL = -1
 """The number of a literal that is no value as a whole."""
 
@@ -39,6 +42,8 @@ class Statements:
     _begins: NDArray[np.int32]
     """The same: where each begins in the text; only of those that are no literals."""
     _ends: NDArray[np.int32]
+    _with_spans: set[int]
+    """The slots of which some values are no literals."""
 
     @classmethod
     def without_values(cls, columns: int, gaps: Gaps) -> Self:
@@ -51,18 +56,19 @@ class Statements:
         rows = len(gaps.counts)
         # Only forms are looked at before they are set.
         begins, ends, literals = (np.empty((2 * columns, rows), np.int32) for _ in range(3))
-        return cls(np.zeros((2, columns, rows), np.uint8), gaps, {}, literals, begins, ends)
+        return cls(np.zeros((2, columns, rows), np.uint8), gaps, {}, literals, begins, ends, set())
 
-    def keep_forms(self, slot: int, rows: Rows, forms: NDArray[np.uint8] | int) -> None:
+    def keep_forms(self, slot: Slots, rows: Rows, forms: NDArray[np.uint8] | int) -> None:
         """Keep in which form statements have a value."""
         self.forms.reshape(-1, self.forms.shape[2])[slot, rows] = forms
 
-    def keep_literals(self, slot: int, rows: Rows, literals: NDArray[np.int32]) -> None:
+    def keep_literals(self, slot: Slots, rows: Rows, literals: NDArray[np.int32]) -> None:
         """Keep which literals values are."""
         self._literals[slot, rows] = literals
 
-    def keep_spans(self, slot: int, rows: Rows, begins: NDArray[np.int32], ends: NDArray[np.int32]) -> None:
+    def keep_spans(self, slot: Slots, rows: Rows, begins: NDArray[np.int32], ends: NDArray[np.int32]) -> None:
         """Keep where values begin and end that are no literals."""
+        self._with_spans.update([slot] if isinstance(slot, int) else slot.tolist())
         self._literals[slot, rows] = NO_LITERAL
         self._begins[slot, rows] = begins
         self._ends[slot, rows] = ends
@@ -72,20 +78,23 @@ class Statements:
 
         That is the content of literals, the text of expressions, and null for what is neither.
         """
-        forms = self.forms[side, column]
-        valid = forms >= Form.LITERAL
-        slot = side * self.forms.shape[1] + column
+        slot = int(side) * self.forms.shape[1] + column
+        valid = self.forms[side, column] >= _LITERAL
         # What is null is left out at first: taking nothing from a text costs more than taking something.
         literals = np.compress(valid, self._literals[slot])
-        if not (literals == NO_LITERAL).any():
-            return _expanded(unescaped(self.gaps.literals.take(pa.array(literals))), valid)
+        if slot in self._with_spans and (literals == NO_LITERAL).any():
+            return _expanded(self._spans(slot, valid, literals), valid)
+        values = self.gaps.literals.take(pa.array(literals))
+        return _expanded(unescaped(values) if self.gaps.escaped else values, valid)
+
+    def _spans(self, slot: int, valid: NDArray[np.bool_], literals: NDArray[np.int32]) -> pa.StringArray:
+        """Return the values in the rows that are valid; some of them are no literals."""
         begins, ends = np.compress(valid, self._begins[slot]), np.compress(valid, self._ends[slot])
-        whole = np.flatnonzero(literals != NO_LITERAL)
-        edges = self.gaps.edges
+        whole, edges = np.flatnonzero(literals != NO_LITERAL), self.gaps.edges
         begins[whole], ends[whole] = edges[literals[whole], 1], edges[literals[whole] + 1, 0]
         chosen = slices(np.frombuffer(self.gaps.text, np.uint8), begins, ends - begins, None)
-        quoted = np.compress(valid, forms) == Form.LITERAL
-        return _expanded(pc.if_else(pa.array(quoted), unescaped(chosen), chosen) if quoted.any() else chosen, valid)
+        quoted = np.compress(valid, self.forms.reshape(-1, len(valid))[slot]) == _LITERAL
+        return pc.if_else(pa.array(quoted), unescaped(chosen), chosen) if quoted.any() else chosen
 
 
 def _expanded(values: pa.StringArray, valid: NDArray[np.bool_]) -> pa.StringArray:
@@ -95,7 +104,7 @@ def _expanded(values: pa.StringArray, valid: NDArray[np.bool_]) -> pa.StringArra
         values: shape (valid rows,), without null and offset.
         valid: shape (rows,).
     """
-    if valid.all():
+    if len(values) == len(valid):
         return values
     offsets = np.zeros(len(valid) + 1, np.int32)
     np.take(offsets_of(values), np.cumsum(valid), out=offsets[1:], mode="clip")
