@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 
@@ -14,7 +15,7 @@ from floodmark.codecs.arrays import slices
 from floodmark.connectors.oracle.redo.gaps import Gaps, gaps_in, ranges
 from floodmark.connectors.oracle.redo.national_text import decoded
 from floodmark.connectors.oracle.redo.scanner import Form, Side
-from floodmark.connectors.oracle.redo.values import Statements, unescaped
+from floodmark.connectors.oracle.redo.values import Calls, Statements, expanded, unescaped
 
 
 class Kind(IntEnum):
@@ -69,7 +70,12 @@ def contents(statements: Statements, side: Side, column: int) -> Contents:
     Raises:
         DecodeError: a text of ``UNISTR`` is no text.
     """
-    forms, texts = statements.forms[side, column], statements.texts(side, column)
+    forms = statements.forms[side, column]
+    calls = statements.calls(side, column)
+    known = _of_calls(statements, forms, calls) if calls else None
+    if known is not None:
+        return known
+    texts = statements.texts(side, column)
     kinds = np.where(forms == Form.LITERAL, np.uint8(Kind.TEXT), np.uint8(Kind.NONE))
     rows = np.flatnonzero(forms == Form.EXPRESSION)
     if not len(rows):
@@ -81,6 +87,20 @@ def contents(statements: Statements, side: Side, column: int) -> Contents:
     places = np.arange(len(forms))
     places[rows] = len(forms) + np.arange(len(rows))
     return Contents(kinds, pa.concat_arrays([texts, values]).take(pa.array(places)))
+
+
+def _of_calls(statements: Statements, forms: NDArray[np.uint8], calls: Sequence[Calls]) -> Contents | None:
+    """Return the content of values that all are calls; None if it isn't always their first literal."""
+    kinds, first = np.zeros(len(forms), np.uint8), np.zeros(len(forms), np.int32)
+    for one in calls:
+        kind = _CALLS.get(one.text[: one.text.index(b"''") + 1], Kind.OTHER)
+        if kind in (Kind.OTHER, Kind.TEXT):
+            return None
+        kinds[one.rows], first[one.rows] = kind, one.first
+    valid = forms >= np.uint8(Form.LITERAL)
+    kinds *= valid
+    values = statements.gaps.literals.take(pa.array(np.compress(valid, first)))
+    return Contents(kinds, expanded(values, valid))
 
 
 def _of_expressions(expressions: pa.StringArray) -> tuple[NDArray[np.uint8], pa.StringArray]:

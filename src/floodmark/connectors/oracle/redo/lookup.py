@@ -56,10 +56,10 @@ class Lookup:
 
     def read(self) -> Numbers:
         """Read the statements; return the numbers of those that can't be read so."""
-        steps, opened = self._scan()
+        steps = self._scan()
         counts = self._steps.counts[steps]
         for number in range(int(counts.max())):
-            self._keep(number, steps, counts, opened)
+            self._keep(number, steps, counts)
         failed = self._steps.failed[steps]
         if self._state is not None:
             last = np.cumsum(self._chosen.counts) - 1
@@ -77,40 +77,50 @@ class Lookup:
         numbers: NDArray[np.int32] = self._steps.gaps(texts)[coded.indices.to_numpy()]
         return numbers
 
-    def _scan(self) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-        """Return the step that each gap is, and where the value begins that was not ended before it."""
+    def _scan(self) -> NDArray[np.int32]:
+        """Return the step that each gap is."""
         numbers = self._numbers()
-        steps, opened = np.empty(len(numbers), np.int32), np.zeros(len(numbers), np.int32)
+        steps = np.empty(len(numbers), np.int32)
         left = self._chosen.counts.copy()
         at = np.cumsum(left) - left
-        states, begins = np.full(len(left), Steps.START, np.int32), np.zeros(len(left), np.int32)
+        states = np.full(len(left), Steps.START, np.int32)
         while len(at):
-            last = (left == 1) & (self._state is None)
-            found = self._steps.find(states, numbers[at], last)
-            steps[at], opened[at] = found, begins
-            begun = self._steps.begins[found]
-            begins = np.where(begun == NOT_BEGUN, begins, self._begins[at] + begun)
-            states = self._steps.states[found]
             more = left > 1
+            last = ~more & (self._state is None)
+            found = self._steps.find(states, numbers[at], last)
+            steps[at] = found
+            states = self._steps.states[found]
             at, left = at + 1, left - 1
             if not more.all():
-                at, left, states, begins = at[more], left[more], states[more], begins[more]
-        return steps, opened
+                at, left, states = at[more], left[more], states[more]
+        return steps
 
-    def _keep(self, number: int, steps: NDArray[np.int32], counts: NDArray[np.int8], opened: NDArray[np.int32]) -> None:
+    def _keep(self, number: int, steps: NDArray[np.int32], counts: NDArray[np.int8]) -> None:
         """Keep where the first, second, ... value is of each gap that has so many."""
         known = self._steps
         chosen = np.flatnonzero(counts > number)
         which = steps[chosen]
-        slots, rows, firsts = known.slots[number][which], self._rows[chosen], known.firsts[number][which]
-        self._found.keep_forms(slots, rows, known.forms[number][which])
+        slots, rows, forms = known.slots[number][which], self._rows[chosen], known.forms[number][which]
+        firsts = known.firsts[number][which]
         literal = firsts == LITERAL
-        literals = np.where(literal, self._gaps[chosen] - 1, NO_LITERAL)
-        self._found.keep_literals(slots, rows, literals.astype(np.int32))
-        others = np.flatnonzero(~literal & (known.forms[number][which] >= Form.LITERAL))
+        self._found.keep_forms(slots, rows, forms)
+        literals = np.where(literal, self._gaps[chosen] - np.int32(1), np.int32(NO_LITERAL))
+        self._found.keep_literals(slots, rows, literals)
+        others = np.flatnonzero(~literal & (forms >= np.uint8(Form.LITERAL)))
         if not len(others):
             return
-        first, at, step = firsts[others], chosen[others], which[others]
-        begins = np.where(first >= 0, self._begins[at] + first, opened[at])
-        ends = self._begins[at] + known.lasts[number][step]
+        first, at = firsts[others], chosen[others]
+        begins = np.where(first >= 0, self._begins[at] + first, 0)
+        earlier = np.flatnonzero(first < 0)
+        if len(earlier):
+            begins[earlier] = self._opened(steps)[at[earlier]]
+        ends = self._begins[at] + known.lasts[number][which[others]]
         self._found.keep_spans(slots[others], rows[others], begins.astype(np.int32), ends.astype(np.int32))
+
+    def _opened(self, steps: NDArray[np.int32]) -> NDArray[np.int32]:
+        """Return where the value begins that the gaps before each gap have begun and not ended, shape (gaps,)."""
+        begun = self._steps.begins[steps]
+        last = np.maximum.accumulate(np.where(begun == NOT_BEGUN, 0, np.arange(len(steps))))
+        before = np.maximum(np.arange(len(steps)) - 1, 0)
+        found: NDArray[np.int32] = (self._begins + begun)[last[before]]
+        return found

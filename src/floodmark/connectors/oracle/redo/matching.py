@@ -18,7 +18,7 @@ from floodmark.codecs.arrays import offsets_of
 from floodmark.connectors.oracle.redo.gaps import Gaps, Numbers, ranges
 from floodmark.connectors.oracle.redo.patterns import GROUP, Pattern, Text
 from floodmark.connectors.oracle.redo.scanner import NO_COLUMN, Form
-from floodmark.connectors.oracle.redo.values import Statements
+from floodmark.connectors.oracle.redo.values import Calls, Statements
 from floodmark.events.json_text import value_bytes
 
 _EVERY = slice(None)
@@ -161,23 +161,25 @@ def keep_matches(found: Statements, pattern: Pattern, matched: Matches) -> None:
         if item.value.form == Form.LITERAL:
             found.keep_literals(slot, rows, matched.literals[number])
         else:
-            found.keep_spans(slot, rows, *_calls(item.value, edges, matched.literals[number]))
+            first = matched.literals[number] - np.int32(item.value.literals - 1)
+            found.keep_spans(slot, rows, *_spans(item.value, edges, first, matched.literals[number]))
+            if item.bare.form < Form.LITERAL:
+                found.keep_calls(slot, Calls(rows, item.value.text, first))
         if item.bare.form == Form.EXPRESSION:
             others = np.flatnonzero(~present)
             ends = matched.bare_ends[number][others]
             found.keep_spans(slot, matched.rows[others], ends - np.int32(len(item.bare.text)), ends)
 
 
-def _calls(
-    value: Text, edges: NDArray[np.int32], last: NDArray[np.int32]
+def _spans(
+    value: Text, edges: NDArray[np.int32], first: NDArray[np.int32], last: NDArray[np.int32]
 ) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
     """Return where values begin and end in the text; it isn't of use where there is none.
 
     Args:
         value: how they are written.
         edges: of all gaps.
-        last: the number of the last literal of each.
+        first: the number of the first literal of each.
+        last: that of the last one.
     """
-    first = last - np.int32(value.literals - 1)
-    begins = edges[:, 1][first] - np.int32(1 + value.call)
-    return begins, edges[:, 0][last + 1] + np.int32(value.rest)
+    return edges[:, 1][first] - np.int32(1 + value.call), edges[:, 0][last + 1] + np.int32(value.rest)

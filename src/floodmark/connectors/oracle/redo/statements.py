@@ -79,6 +79,7 @@ class StatementReader:
     def _read_alone(self, found: Statements, row: int, begin: int, statement: bytes) -> None:
         """Read a statement whose quotes may not all be those of literals."""
         found.forms[:, :, row] = Form.ABSENT
+        found.forget_calls()
         try:
             gaps = split(statement)
         except DecodeError as error:

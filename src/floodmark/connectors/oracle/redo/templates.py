@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from floodmark.connectors.oracle.redo.gaps import Numbers
 from floodmark.connectors.oracle.redo.scanner import BEFORE_GAP, LITERAL, Form, State
 from floodmark.connectors.oracle.redo.steps import Steps
-from floodmark.connectors.oracle.redo.values import Rows, Statements
+from floodmark.connectors.oracle.redo.values import Calls, Rows, Statements
 
 _MOST = 1024
 """How many templates of a table are kept."""
@@ -121,3 +121,6 @@ def keep(
             found.keep_literals(one.slot, rows, (first + start).astype(np.int32))
         elif one.form >= Form.LITERAL:
             found.keep_spans(one.slot, rows, begins[start] + after, begins[last] + upto)
+            if first is not None and start < last:
+                text = b"''".join([*template.gaps[start:last], template.gaps[last][:upto]])[after:]
+                found.keep_calls(one.slot, Calls(rows, text, (first + start).astype(np.int32)))
