@@ -109,6 +109,8 @@ def _of_expressions(expressions: pa.StringArray) -> tuple[NDArray[np.uint8], pa.
     bounds = np.frombuffer(offsets, np.int32, len(expressions) + 1, expressions.offset * 4)
     content = np.frombuffer(text, np.uint8)
     gaps = gaps_in(content, bounds, text)
+    if not gaps.counts.all():
+        return _of_even(expressions, gaps.counts > 0)
     coded = gaps.texts(np.arange(len(gaps.edges), dtype=np.int32)).view("binary").dictionary_encode()
     numbers, texts = coded.indices.to_numpy(), coded.dictionary.to_pylist()
     calls = np.array([_CALLS.get(text, Kind.OTHER) for text in texts], np.uint8)
@@ -124,6 +126,16 @@ def _of_expressions(expressions: pa.StringArray) -> tuple[NDArray[np.uint8], pa.
     if (kinds == Kind.TEXT).any():
         values = _with_national(values, gaps, kinds == Kind.TEXT)
     return kinds, values
+
+
+def _of_even(expressions: pa.StringArray, even: NDArray[np.bool_]) -> tuple[NDArray[np.uint8], pa.StringArray]:
+    """Return the same for expressions of which some have an odd number of quotes, and no literals that are known."""
+    kinds = np.full(len(even), Kind.OTHER, np.uint8)
+    if not even.any():
+        return kinds, expressions
+    mask = pa.array(even)
+    kinds[even], values = _of_expressions(expressions.filter(mask))
+    return kinds, pc.replace_with_mask(expressions, mask, values)
 
 
 def _with_national(values: pa.StringArray, gaps: Gaps, national: NDArray[np.bool_]) -> pa.StringArray:

@@ -63,7 +63,8 @@ class StatementReader:
         left = found.gaps.counts > 0
         failed = ~left
         kinds = np.zeros(len(left), np.uint8)
-        kinds[left] = content[bounds[:-1][left]]
+        some = left & (bounds[1:] > bounds[:-1])
+        kinds[some] = content[bounds[:-1][some]]
         for kind, count in enumerate(np.bincount(kinds).tolist()):
             if kind and count >= ALIKE:
                 read, unread = self._alike.read(found, np.flatnonzero(kinds == kind), kind)
