@@ -16,7 +16,7 @@ _PART = 8
 """One in so many statements have a pattern, or it isn't worth while."""
 _SAMPLES = 3
 """How many statements are looked at for a pattern that is worth while."""
-_MOST = 16
+_MOST = 8
 """How many patterns of a kind of statements are kept."""
 
 

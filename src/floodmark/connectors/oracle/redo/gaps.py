@@ -16,8 +16,6 @@ Numbers = NDArray[np.int64]
 
 QUOTE = ord("'")
 _NAME = ord('"')
-_PART = 1 << 20
-"""So many bytes are searched for quotes at once."""
 
 
 @dataclass(frozen=True)
@@ -126,20 +124,11 @@ def _places(content: NDArray[np.uint8], bounds: NDArray[np.int32]) -> tuple[NDAr
         or (content[lasts] == QUOTE).any()
     ):
         return _places_of_any(content, bounds)
-    places, firsts, count = [], [], 0
-    # The mask of a part stays in the processor's cache.
-    step = max(len(begins) * _PART // max(int(bounds[-1] - bounds[0]), 1), 1)
-    for row in range(0, len(begins), step):
-        first, after = int(bounds[row]), int(bounds[min(row + step, len(begins))])
-        found = content[first:after] == QUOTE
-        own = begins[row : row + step] - np.int32(first)
-        found[own] = found[lasts[row : row + step] - np.int32(first)] = True
-        part = np.flatnonzero(found).astype(np.int32)
-        firsts.append(np.searchsorted(part, own) + count)
-        part += np.int32(first)
-        places.append(part)
-        count += len(part)
-    return np.concatenate(places), np.concatenate([*firsts, [count]])
+    found = content[bounds[0] : bounds[-1]] == QUOTE
+    found[begins - bounds[0]] = found[lasts - bounds[0]] = True
+    places = np.flatnonzero(found).astype(np.int32)
+    places += bounds[0]
+    return places, np.concatenate([np.searchsorted(places, begins), [len(places)]])
 
 
 def _places_of_any(content: NDArray[np.uint8], bounds: NDArray[np.int32]) -> tuple[NDArray[np.int32], Numbers]:

@@ -111,7 +111,8 @@ def place_in_text(gaps: Gaps, literal: Numbers, place: NDArray[np.int32]) -> NDA
         literal: shape (statements,): the number of the literal before the gap that it is in.
         place: the same: where it is in the text of all gaps without literals.
     """
-    gap = literal + 1
+    # A statement that doesn't have the pattern may seem to have more literals than there are.
+    gap = np.maximum(literal + 1, 0)
     found: NDArray[np.int32] = gaps.edges[gap, 1] - (gaps.ends[gap] - place)
     return found
 
@@ -182,4 +183,5 @@ def _spans(
         first: the number of the first literal of each.
         last: that of the last one.
     """
-    return edges[:, 1][first] - np.int32(1 + value.call), edges[:, 0][last + 1] + np.int32(value.rest)
+    begins = edges[np.maximum(first, 0), 1] - np.int32(1 + value.call)
+    return begins, edges[last + 1, 0] + np.int32(value.rest)

@@ -21,6 +21,7 @@ from floodmark.connectors.oracle.redo.scanner import State
 from floodmark.connectors.oracle.redo.steps import Steps
 from floodmark.connectors.oracle.redo.templates import Template, Templates, keep
 from floodmark.connectors.oracle.redo.values import Statements
+from floodmark.events.json_text import value_bytes
 
 _ALIKE = 64
 """From how many statements on a template is looked for."""
@@ -64,11 +65,10 @@ class SetClauses:
             if template.error is not None or template.state != state:
                 break
             same = clauses.have(template, len(ending), left)
-            _keep(found, template, rows[left[same]])
-            few = np.count_nonzero(same) * _PART < len(left)
-            left = left[~same]
-            if few:
+            if np.count_nonzero(same) * _PART < len(left):
                 break
+            _keep(found, template, rows[left[same]])
+            left = left[~same]
         if not len(left):
             return rows[:0]
         chosen = Chosen(rows[left], first[left], clauses.counts[left], clauses.all_texts(left), ending)
@@ -122,11 +122,9 @@ class _Clauses:
         wanted = np.frombuffer(text[: len(text) - ending], np.uint8)
         lengths = np.diff(offsets_of(self._texts))[chosen]
         found: NDArray[np.bool_] = (lengths == len(wanted)) & (self.counts[chosen] == len(template.gaps))
-        texts = (
-            self._texts if len(chosen) == len(self.rows) and found.all() else self._texts.take(pa.array(chosen[found]))
-        )
-        content = np.frombuffer(texts.buffers()[2], np.uint8)
-        same = content.reshape(len(texts), len(wanted)) == wanted
+        every = len(chosen) == len(self.rows) and found.all()
+        texts = self._texts if every else self._texts.take(pa.array(chosen[found]))
+        same = value_bytes(texts).reshape(len(texts), len(wanted)) == wanted
         if not same.all():
             found[found] = same.all(axis=1)
         return found
