@@ -31,7 +31,7 @@ class AlikeReader:
     def __init__(self, learner: Learner, set_clauses: SetClauses) -> None:
         self._learner = learner
         self._set_clauses = set_clauses
-        # By kind; the one that was met last is the first.
+        # By kind; the one that was found last is the first, because more is known of the columns' values by then.
         self._known: dict[int, list[Pattern]] = {}
 
     def read(self, found: Statements, rows: Numbers, kind: int) -> tuple[Numbers, Numbers]:
@@ -54,8 +54,13 @@ class AlikeReader:
                 continue
             matched = matches(pattern, found.gaps, rows)
             if len(matched.rows) * _PART < len(rows):
+                if pattern in known:
+                    known.remove(pattern)
+                    known.append(pattern)
                 continue
-            known[:] = [pattern, *(one for one in known if one != pattern)][:_MOST]
+            if pattern not in known:
+                known.insert(0, pattern)
+                del known[_MOST:]
             keep_matches(found, pattern, matched)
             if pattern.update:
                 begins = place_in_text(found.gaps, matched.before, matched.begins)

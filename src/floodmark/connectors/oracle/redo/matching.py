@@ -69,14 +69,13 @@ def matches(pattern: Pattern, gaps: Gaps, rows: Numbers) -> Matches:
     """
     guessed = _guessed(pattern, gaps, rows)
     first = gaps.firsts[guessed.rows]
+    # The gap before the pattern ends here; before the first literal of a statement, that is where the statement begins.
+    ends = np.where(guessed.before >= 0, gaps.ends[np.maximum(guessed.before, 0)], 0)
     if pattern.update:
-        # There is a literal before the pattern, which begins in the gap after it.
-        ends = gaps.ends
-        last = np.maximum(guessed.before, 0)
-        good = (guessed.before >= first) & (guessed.begins > ends[last]) & (guessed.begins <= ends[last + 1])
+        after = gaps.ends[np.maximum(guessed.before + 1, 0)]
+        good = (guessed.before >= first - 1) & (guessed.begins > ends) & (guessed.begins <= after)
     else:
-        begins = np.where(first > 0, gaps.ends[first - 1], 0)
-        good = (guessed.before == first - 1) & (guessed.begins == begins)
+        good = (guessed.before == first - 1) & (guessed.begins == ends)
     good_ones = guessed.of(good)
     return good_ones.of(_verified(pattern, gaps, good_ones)) if len(good_ones.rows) else good_ones
 
