@@ -6,12 +6,21 @@ from pathlib import Path
 
 import pytest
 
-from floodmark.cli.pages.debezium import DIFFERS, DIFFERS_OF_MYSQL, mysql_states, render, states
+from floodmark.cli.pages.debezium import (
+    DIFFERS,
+    DIFFERS_OF_MYSQL,
+    DIFFERS_OF_ORACLE,
+    mysql_states,
+    oracle_states,
+    render,
+    states,
+)
 from floodmark.config import debezium
 from floodmark.config.model import OWN, Options
 from floodmark.connectors import advice
 from floodmark.connectors.load import connector_classes, load_options
 from floodmark.connectors.mysql.options import BinlogOptions, MariadbOptions, MysqlOptions
+from floodmark.connectors.oracle.options import OracleOptions
 from floodmark.connectors.postgres.options import PostgresOptions
 from floodmark.connectors.registry import CONNECTORS
 from floodmark.errors import ConfigError
@@ -43,6 +52,20 @@ def test_each_option_has_a_state(name: str) -> None:
 @pytest.mark.parametrize("name", reference("mysql"))
 def test_each_option_of_mysql_has_a_state(name: str) -> None:
     assert debezium.find({known: None for known in mysql_states() if not known.startswith("<")}, name) is not None
+
+
+@pytest.mark.parametrize("name", reference("oracle"))
+def test_each_option_of_oracle_has_a_state(name: str) -> None:
+    assert debezium.find({known: None for known in oracle_states() if not known.startswith("<")}, name) is not None
+
+
+def test_no_option_of_oracle_has_two_states() -> None:
+    names = {str(field.alias) for field in OracleOptions.model_fields.values()}
+    for name in names:
+        assert debezium.find(OracleOptions.accepted, name) is None, name
+        assert debezium.find(OracleOptions.refused, name) is None, name
+    assert not set(OracleOptions.accepted) & set(OracleOptions.refused)
+    assert set(DIFFERS_OF_ORACLE) <= names | set(OracleOptions.accepted)
 
 
 @pytest.mark.parametrize("connector", MYSQL_MODELS)

@@ -22,8 +22,8 @@ from floodmark.connectors.contract.read_points import ChunkOutcome, KeyRanges
 from floodmark.connectors.contract.source import Source
 from floodmark.connectors.contract.table_key import TableKey
 from floodmark.errors import ConnectError, SourceStateError
-from floodmark.notifications.records import InitialSnapshotNotifications, Notification
 from floodmark.json_data import Json
+from floodmark.notifications.records import InitialSnapshotNotifications, Notification
 from floodmark.snapshots.context import SnapshotContext
 from floodmark.snapshots.excluded_tables import RETRIES, ExcludedTables
 from floodmark.snapshots.initial.engine import SMALL_TABLES

@@ -68,6 +68,12 @@ def test_each_kind() -> None:
         assert found_in(value, value) == [one, one]
 
 
+def test_an_expression_with_an_odd_number_of_quotes() -> None:
+    """A quote between double quotes begins no literal; other values are found beside it."""
+    assert found_in('f("it\'s")', "HEXTORAW('00')") == [("OTHER", 'f("it\'s")'), ("HEX", "00")]
+    assert found_in('f("it\'s")') == [("OTHER", 'f("it\'s")')]
+
+
 @given(st.lists(st.lists(TEXT, max_size=3), min_size=1, max_size=6), st.booleans())
 def test_national_text(texts: list[list[str]], pairs: bool) -> None:
     values = [" || ".join(f"UNISTR({quoted(national(one, pairs))})" for one in some or [""]) for some in texts]

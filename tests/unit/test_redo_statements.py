@@ -108,6 +108,7 @@ def test_what_cannot_be_shown_and_columns_that_are_none_of_the_table() -> None:
 def test_what_cannot_be_read(statement: str, problem: str) -> None:
     """Other statements are read, and no value is shown."""
     good = 'delete from "T" where "ID" = \'7\';'
+    assert list(StatementReader(COLUMNS).read(pa.array([statement], pa.string())).problems) == [0]
     read = StatementReader(COLUMNS).read(pa.array([good, statement, good], pa.string()))
     assert list(read.problems) == [1]
     assert problem in read.problems[1]

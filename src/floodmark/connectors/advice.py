@@ -61,13 +61,8 @@ _OTHER_DATABASES: Mapping[str, str] = {
     "capture.<option>": "MongoDB",
     "collection.<option>": "MongoDB",
     "data.query.mode": "SQL Server",
-    "database.connection.adapter": "Oracle",
     "database.names": "SQL Server",
-    "database.pdb.name": "Oracle",
-    "log.mining.<option>": "Oracle",
     "mongodb.<option>": "MongoDB",
-    "openlogreplicator.<option>": "Oracle",
-    "rac.nodes": "Oracle",
 }
 """Options of databases that Floodmark doesn't read."""
 
@@ -116,9 +111,13 @@ def _connector(model: type[Options]) -> str:
 
 
 def _owners(key: str) -> list[str]:
-    """Return the connectors that have an option, or accept it without effect."""
+    """Return the connectors that have an option, accept it without effect, or refuse it for a reason of their own."""
     models = {spec.name: spec.option_model for spec in all_specs()}
-    return [name for name, model in models.items() if model.knows(key) or find(model.accepted, key) is not None]
+    return [
+        name
+        for name, model in models.items()
+        if model.knows(key) or find(model.accepted, key) is not None or find(model.refused, key) is not None
+    ]
 
 
 def _not_here(connector: str, owners: Sequence[str]) -> str:

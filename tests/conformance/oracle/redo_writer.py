@@ -33,10 +33,13 @@ class Writer:
 
     Args:
         chance: of the choices.
+        alike: whether each has all columns, whose values don't change their forms, but may be null.
     """
 
-    def __init__(self, chance: random.Random) -> None:
+    def __init__(self, chance: random.Random, alike: bool = False) -> None:
         self._chance = chance
+        self._alike = alike
+        self._calls = {name: chance.choice(CALLS) for name in chance.sample(COLUMNS, 4)} if alike else {}
 
     def statement(self) -> str:
         kind = self._chance.choice(["insert", "update", "update", "delete"])
@@ -44,15 +47,17 @@ class Writer:
         names = self._names()
         if kind == "insert":
             columns = ",".join(f'"{name}"' for name in names)
-            return f"insert into {table}({columns}) values ({','.join(self._value() for _ in names)});"
+            return f"insert into {table}({columns}) values ({','.join(map(self._value, names))});"
         alias = self._chance.choice(["", "", " a"])
         where = self._where(alias.strip())
         if kind == "delete":
             return f"delete from {table}{alias}{where};"
-        values = ", ".join(f'"{name}" = {self._value()}' for name in names)
+        values = ", ".join(f'"{name}" = {self._value(name)}' for name in names)
         return f"update {table}{alias} set {values}{where};"
 
     def _names(self) -> list[str]:
+        if self._alike:
+            return COLUMNS
         names = [name for name in COLUMNS if self._chance.random() < 0.5] or COLUMNS[:1]
         if self._chance.random() < 0.1:
             names.append("ORA_ARCHIVE_STATE")
@@ -61,17 +66,21 @@ class Writer:
     def _where(self, alias: str) -> str:
         found = []
         for name in self._names():
-            value = self._value()
+            value = self._value(name)
             place = f'{alias}."{name}"' if alias else f'"{name}"'
             found.append(f"{place} IS NULL" if value == "NULL" else f"{place} = {value}")
         if self._chance.random() < 0.1:
             found.append(f"{alias + '.' if alias else ''}ROWID = 'AAARwWAAYAAAAAOAAA'")
         return f" where {' and '.join(found)}"
 
-    def _value(self) -> str:
+    def _value(self, name: str) -> str:
         kind = self._chance.random()
         if kind < 0.2:
             return "NULL"
+        if name in self._calls:
+            return self._calls[name]
+        if self._alike:
+            kind = 1
         if kind < 0.25:
             return "Unsupported Type"
         if kind < 0.5:

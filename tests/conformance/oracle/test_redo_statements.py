@@ -57,9 +57,13 @@ def test_recorded_statements() -> None:
 
 
 @pytest.mark.long
-def test_generated_statements() -> None:
+@pytest.mark.parametrize("alike", [False, True])
+def test_generated_statements(alike: bool) -> None:
     """Each value is what Debezium's parser finds (needs a JDK)."""
-    writer = Writer(random.Random(SEED))
+    chance = random.Random(SEED)
+    writer = Writer(chance)
     for _ in range(0, INPUTS, BLOCK):
+        if alike:
+            writer = Writer(chance, alike=True)
         statements = [writer.statement() for _ in range(BLOCK)]
         compare(statements, debezium_values(COLUMNS, statements))

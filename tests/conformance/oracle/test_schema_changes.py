@@ -12,7 +12,7 @@ from floodmark.connectors.oracle.decode.decoder import Decoder
 from floodmark.connectors.oracle.decode.structure import TableStructure
 from floodmark.connectors.oracle.structures.described import described_table, table_id
 from tests.conformance.oracle.cases import CASES
-from tests.conformance.oracle.cases.case import END, SCHEMA, Case
+from tests.conformance.oracle.cases.case import SCHEMA, Case
 from tests.conformance.oracle.cases.ddl import AFTER, BEFORE, DDL
 from tests.conformance.oracle.golden import goldens
 from tests.conformance.oracle.mined import (
@@ -49,10 +49,10 @@ def test_tables_of_the_dictionary(case: Case) -> None:
         if one["id"] in ours
     }
     assert len(ours) == len(names) > 0
-    assert _with_known_lengths(ours) == _with_known_lengths(theirs)
+    assert with_known_lengths(ours) == with_known_lengths(theirs)
 
 
-def _with_known_lengths(tables: dict[str, Any]) -> dict[str, Any]:
+def with_known_lengths(tables: dict[str, Any]) -> dict[str, Any]:
     """Leave out the length that JDBC reports of XMLTYPE, which only the stand-in says."""
     for table in tables.values():
         for column in table["columns"]:

@@ -15,6 +15,7 @@ from pydantic.fields import FieldInfo
 
 from floodmark.config.model import OWN, SAME, Options
 from floodmark.connectors.mysql.options import MariadbOptions, MysqlOptions
+from floodmark.connectors.oracle.options import OracleOptions
 from floodmark.connectors.postgres.options import PostgresOptions
 
 NO_EFFECT = "No effect: "
@@ -58,14 +59,32 @@ DIFFERS_OF_MYSQL = {
     "snapshot.max.threads": "if not given, two at most",
 }
 """The same for MySQL and MariaDB."""
+DIFFERS_OF_ORACLE = {
+    **{
+        name: text
+        for name, text in DIFFERS.items()
+        if name not in ("database.sslmode", "offset.mismatch.strategy", "plugin.name")
+    },
+    "database.connection.adapter": "only `logminer`",
+    "log.mining.session.max.ms": "it is for the connection, which ends LogMiner's session, too",
+    "log.mining.strategy": "only `online_catalog`",
+    "snapshot.locking.mode": "`custom` is refused",
+}
+"""The same for Oracle."""
 NAMED_OTHERWISE = ("connector", "schemas.enable")
 """Options that replace Debezium options with other names."""
+OF_OTHER_DATABASES = (
+    "connect.timeout.ms",
+    "database.initial.statements",
+    "log.mining.transaction.snapshot.boundary.mode",
+)
+"""Options of Oracle that Debezium has for other databases only, or under another name."""
 WITHOUT_MEANING = ("snapshot.locking.mode.custom.name",)
 """Options of all connectors that have no effect for MySQL and MariaDB."""
 INTRODUCTION = """# Debezium's options
 
-Every option of Debezium 3.6 for PostgreSQL, MySQL and MariaDB, and what becomes of it here. What the options mean is in
-[Options](options.md).
+Every option of Debezium 3.6 for PostgreSQL, MySQL, MariaDB and Oracle, and what becomes of it here. What the options
+mean is in [Options](options.md).
 
 - *works*: the same name, values and meaning. Events differ only where [Differences](differences.md) says so.
 - *differs*: it works, with the difference that is named.
@@ -79,10 +98,11 @@ Options of other databases, Debezium 1.x's former names, and whatever is in neit
 
 This page is generated from the option models.
 
-| option | PostgreSQL | MySQL, MariaDB | |
-| --- | --- | --- | --- |
+| option | PostgreSQL | MySQL, MariaDB | Oracle | |
+| --- | --- | --- | --- | --- |
 """
 
+DATABASES = ("PostgreSQL", "MySQL", "Oracle")
 States: TypeAlias = dict[str, tuple[str, str]]
 
 
@@ -95,6 +115,11 @@ def mysql_states() -> States:
     """Return the same for MySQL and MariaDB."""
     found = _states([MysqlOptions, MariadbOptions], DIFFERS_OF_MYSQL, NAMED_OTHERWISE)
     return found | dict.fromkeys(WITHOUT_MEANING, ("no effect", "there are no custom locks"))
+
+
+def oracle_states() -> States:
+    """Return the same for Oracle."""
+    return _states([OracleOptions], DIFFERS_OF_ORACLE, (*NAMED_OTHERWISE, *OF_OTHER_DATABASES))
 
 
 def _states(models: Sequence[type[Options]], differs: Mapping[str, str], without: Sequence[str]) -> States:
@@ -119,17 +144,19 @@ def own(field: FieldInfo) -> bool:
 
 def render() -> str:
     """Return the page."""
-    columns = states(), mysql_states()
-    rows = [_row(name, *(found.get(name) for found in columns)) for name in sorted({*columns[0], *columns[1]})]
+    columns = states(), mysql_states(), oracle_states()
+    rows = [
+        _row(name, *(found.get(name) for found in columns)) for name in sorted({*columns[0], *columns[1], *columns[2]})
+    ]
     return INTRODUCTION + "\n".join(rows) + "\n"
 
 
-def _row(name: str, postgres: tuple[str, str] | None, mysql: tuple[str, str] | None) -> str:
-    texts = {database: found[1] for database, found in (("PostgreSQL", postgres), ("MySQL", mysql)) if found}
+def _row(name: str, *states: tuple[str, str] | None) -> str:
+    texts = {database: found[1] for database, found in zip(DATABASES, states, strict=True) if found}
     said = "; ".join(f"{database}: {text}" for database, text in texts.items() if text)
     if len(set(texts.values())) == 1:
         said = next(iter(texts.values()))
-    return f"| `{name}` | {postgres[0] if postgres else '–'} | {mysql[0] if mysql else '–'} | {said} |"
+    return f"| `{name}` | {' | '.join(found[0] if found else '–' for found in states)} | {said} |"
 
 
 if __name__ == "__main__":

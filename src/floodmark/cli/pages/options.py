@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 import sys
 from pathlib import Path
-from typing import get_args, get_origin
+from typing import Annotated, get_args, get_origin
 
 from pydantic.fields import FieldInfo
 
@@ -18,6 +18,7 @@ from floodmark.config.model import OWN, SAME, Family, Options, allowed_values, i
 from floodmark.config.snapshot import SnapshotOptions
 from floodmark.config.stream import StreamOptions
 from floodmark.connectors.mysql.options import BinlogOptions, MariadbOptions, MysqlOptions
+from floodmark.connectors.oracle.options import OracleOptions
 from floodmark.connectors.postgres.options import IdentityRule, PostgresBatchOptions, PostgresOptions
 from floodmark.connectors.postgres.replication_options import ReplicationOptions
 
@@ -66,6 +67,8 @@ def render() -> str:
         _table(MysqlOptions, set(BinlogOptions.model_fields)),
         "\n## MariaDB\n",
         _table(MariadbOptions, set(BinlogOptions.model_fields)),
+        "\n## Oracle: `connector=oracle`\n",
+        _table(OracleOptions, _unchanged(OracleOptions, CommonOptions)),
     ]
     return "\n".join(parts) + "\n"
 
@@ -96,6 +99,8 @@ def _type(field: FieldInfo) -> str:
 
 def _type_name(annotation: object) -> str:
     annotation = without_none(annotation)
+    if get_origin(annotation) is Annotated:
+        annotation = get_args(annotation)[0]
     if get_origin(annotation) is tuple:
         item = get_args(annotation)[0]
         return {str: "list of words", IdentityRule: "text"}.get(item, "list of regular expressions")

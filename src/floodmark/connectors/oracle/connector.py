@@ -7,6 +7,7 @@ from floodmark.codecs.conversions import load_converters
 from floodmark.connectors.contract.source import Source
 from floodmark.connectors.oracle.options import OracleOptions
 from floodmark.connectors.oracle.server.side_session import OracleSideSession
+from floodmark.connectors.oracle.source.announcements import OracleAnnouncements
 from floodmark.connectors.oracle.source.log import OracleLog
 from floodmark.connectors.oracle.source.read_points import OracleSnapshots
 from floodmark.connectors.oracle.source.session import OracleSession
@@ -22,7 +23,6 @@ class OracleSource:
     """
 
     windows = None
-    announcements = None
     completeness = None
 
     def __init__(self, options: OracleOptions) -> None:
@@ -32,6 +32,7 @@ class OracleSource:
         self._background = SideStatements(lambda: OracleSideSession(options))
         self.tables = OracleTables(options, self._session)
         self.snapshots = OracleSnapshots(options, self._session, self.tables)
+        self.announcements = OracleAnnouncements(options, self._session, self.tables)
         self.log = OracleLog(options, self._session, self.tables, self.snapshots, self.gaps)
 
     def identity(self) -> dict[str, str]:

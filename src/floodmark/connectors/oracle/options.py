@@ -173,6 +173,12 @@ class OracleOptions(CommonOptions):
         "Whether values of large objects, XML and long strings are captured. Each transaction is then decoded as a "
         "whole, in one task.",
     )
+    include_schema_changes: bool = option(
+        "include.schema.changes", True, "Whether DDL of captured tables is delivered to the topic `<prefix>`."
+    )
+    include_schema_comments: bool = option(
+        "include.schema.comments", False, "Whether schemas and schema changes hold the comments of statements."
+    )
     interval_handling_mode: Literal["numeric", "string"] = option(
         "interval.handling.mode", "numeric", "How intervals are represented: in microseconds, or as ISO 8601 text."
     )
@@ -259,6 +265,11 @@ class OracleOptions(CommonOptions):
     def owner(self) -> str:
         """The name of the source's directory below ``state.dir``, which no other source may share."""
         return f"{self.topic_prefix}-oracle-{self.database}"
+
+    @property
+    def whole_transactions(self) -> bool:
+        """Whether a transaction can only be decoded as a whole, however large it is."""
+        return self.lob_enabled or self.provide_transaction_metadata
 
     @property
     def topic_has_schema(self) -> bool:

@@ -53,21 +53,40 @@ def table_pieces(database: str, owner: str, table: str) -> tuple[str, str]:
 
 
 def snapshot_block(prefix: str, database: str, owner: str, table: str, scn: int, micros: int, marker: str) -> str:
-    """Return the source block of a snapshot's rows, the same for all rows of a chunk.
+    """Return the source block of a snapshot's rows, the same for all rows of a chunk; see ``statement_block``."""
+    return statement_block(
+        prefix, database, owner, table, scn, micros, marker, '"rs_id":null,"ssn":0,"redo_thread":null', "null"
+    )
+
+
+def statement_block(
+    prefix: str,
+    database: str,
+    owner: str,
+    tables: str,
+    scn: int,
+    micros: int,
+    marker: str,
+    place: str,
+    number: str,
+) -> str:
+    """Return the source block of what belongs to no transaction.
 
     Args:
         prefix: the option ``topic.prefix``.
         database: the database.
         owner: the table's schema.
-        table: its name.
-        scn: the number that rows are read as of.
+        tables: its name, or the names of several.
+        scn: the number of the statement, or that rows are read as of.
         micros: when that was, in microseconds since the epoch.
         marker: the field ``snapshot``.
+        place: the fields ``rs_id``, ``ssn`` and ``redo_thread``.
+        number: the field ``txSeq``.
     """
     return (
         f'{head(prefix)}{micros // 1000},"snapshot":"{marker}","db":{dumps(database)},"sequence":null,'
-        f'"ts_us":{micros},"ts_ns":{micros}000,"schema":{dumps(owner)},"table":{dumps(table)},"txId":null,'
-        f'"scn":"{scn}","commit_scn":null,"lcr_position":null,"rs_id":null,"ssn":0,"redo_thread":null,'
+        f'"ts_us":{micros},"ts_ns":{micros}000,"schema":{dumps(owner)},"table":{dumps(tables)},"txId":null,'
+        f'"scn":"{scn}","commit_scn":null,"lcr_position":null,{place},'
         '"user_name":null,"redo_sql":null,"row_id":null,"commit_ts_ms":null,"start_scn":null,"start_ts_ms":null,'
-        '"txSeq":null}'
+        f'"txSeq":{number}}}'
     )

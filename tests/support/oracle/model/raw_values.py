@@ -33,7 +33,7 @@ def raw_value(type_: OracleType, value: Any) -> bytes | None:
         # In the session's zone; those of connectors are at UTC.
         return timestamp(_at_utc(moment(value)))
     if base in {"NCHAR", "NVARCHAR2"}:
-        return str(value).encode("utf-16-be")
+        return (str(value).ljust(type_.length) if base == "NCHAR" else str(value)).encode("utf-16-be")
     if base in {"RAW", "BLOB"}:
         return bytes(value)
     if base == "BINARY_FLOAT":

@@ -71,6 +71,7 @@ def _columns(session: Session) -> Rows:
             "VIRTUAL_COLUMN": "NO",
             "NULLABLE": "Y" if one.nullable else "N",
             "DATA_DEFAULT": one.default or None,
+            "IDENTITY_COLUMN": "NO",
             **_type(one),
         }
         for table in _tables(session)
@@ -169,6 +170,7 @@ _TABLE = (
 )
 _COLUMN = (
     "OWNER TABLE_NAME COLUMN_NAME COLUMN_ID:N INTERNAL_COLUMN_ID:N HIDDEN_COLUMN VIRTUAL_COLUMN NULLABLE DATA_DEFAULT "
+    "IDENTITY_COLUMN "
     "DATA_TYPE DATA_TYPE_OWNER DATA_LENGTH:N CHAR_LENGTH:N CHAR_USED DATA_PRECISION:N DATA_SCALE:N"
 )
 DICTIONARY_VIEWS = {

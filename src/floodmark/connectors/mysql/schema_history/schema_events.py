@@ -13,7 +13,7 @@ from floodmark.connectors.mysql.ddl.schema import Applied, Change, Schema, Table
 from floodmark.connectors.mysql.source_block import source_schema
 from floodmark.connectors.mysql.structures.described import described_column, described_table, table_id
 from floodmark.connectors.mysql.structures.table import Table
-from floodmark.events.connect_schema import ConnectSchema, field_schema, struct
+from floodmark.connectors.schema_history import event_schemas
 from floodmark.events.json_text import dumps
 from floodmark.json_data import Json, JsonObject
 
@@ -21,10 +21,6 @@ Flavor = Literal["mysql", "mariadb"]
 
 TRUNCATE = "TRUNCATE"
 """A kind of change that the topic doesn't report."""
-_PACKAGE = "io.debezium.connector"
-_STRING: Mapping[str, Json] = {"type": "string"}
-_INT32: Mapping[str, Json] = {"type": "int32"}
-_BOOLEAN: Mapping[str, Json] = {"type": "boolean"}
 _FULL = 0.75
 
 
@@ -161,68 +157,13 @@ def _table_changes(change: SchemaChange, comments: bool) -> list[Json]:
 @lru_cache(maxsize=2)
 def key_schema(flavor: Flavor) -> dict[str, Json]:
     """Return the Connect schema of the keys."""
-    return struct([field_schema(_STRING, False, "databaseName")], False, f"{_PACKAGE}.{flavor}.SchemaChangeKey", 1)
+    return event_schemas.key_schema(flavor)
 
 
 @lru_cache(maxsize=2)
 def value_schema(flavor: Flavor) -> dict[str, Json]:
     """Return the Connect schema of the values."""
-    return struct(
-        [
-            field_schema(source_schema(flavor), False, "source"),
-            field_schema({"type": "int64"}, False, "ts_ms"),
-            field_schema(_STRING, True, "databaseName"),
-            field_schema(_STRING, True, "schemaName"),
-            field_schema(_STRING, True, "ddl"),
-            field_schema({"type": "array", "items": _change_schema()}, False, "tableChanges"),
-        ],
-        False,
-        f"{_PACKAGE}.{flavor}.SchemaChangeValue",
-        1,
-    )
-
-
-def _change_schema() -> ConnectSchema:
-    names: ConnectSchema = {"type": "array", "items": field_schema(_STRING, False)}
-    column = struct(
-        [
-            field_schema(_STRING, False, "name"),
-            field_schema(_INT32, False, "jdbcType"),
-            field_schema(_INT32, True, "nativeType"),
-            field_schema(_STRING, False, "typeName"),
-            field_schema(_STRING, True, "typeExpression"),
-            field_schema(_STRING, True, "charsetName"),
-            field_schema(_INT32, True, "length"),
-            field_schema(_INT32, True, "scale"),
-            field_schema(_INT32, False, "position"),
-            field_schema(_BOOLEAN, True, "optional"),
-            field_schema(_BOOLEAN, True, "autoIncremented"),
-            field_schema(_BOOLEAN, True, "generated"),
-            field_schema(_STRING, True, "comment"),
-            field_schema(_STRING, True, "defaultValueExpression"),
-            field_schema(names, True, "enumValues"),
-        ],
-        False,
-        f"{_PACKAGE}.schema.Column",
-        1,
-    )
-    table = struct(
-        [
-            field_schema(_STRING, True, "defaultCharsetName"),
-            field_schema(names, True, "primaryKeyColumnNames"),
-            field_schema({"type": "array", "items": column}, False, "columns"),
-            field_schema(_STRING, True, "comment"),
-        ],
-        True,
-        f"{_PACKAGE}.schema.Table",
-        1,
-    )
-    return struct(
-        [field_schema(_STRING, False, "type"), field_schema(_STRING, False, "id"), field_schema(table, True, "table")],
-        False,
-        f"{_PACKAGE}.schema.Change",
-        1,
-    )
+    return event_schemas.value_schema(flavor, source_schema(flavor))
 
 
 def _names(changes: Iterable[Change]) -> str:

@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 
 from floodmark.capture.log_stream import Cut
 from floodmark.capture.segment import SegmentData
+from floodmark.connectors.oracle.decode.logged_statement import LoggedStatement
 from floodmark.connectors.oracle.decode.segment import Part, segment_of
 from floodmark.connectors.oracle.structures.table import Table
 
@@ -27,12 +28,14 @@ class _Waiting:
         rows: the same, with the columns of the view.
         size: their bytes.
         tables: the structures of the captured tables then.
+        statement: a statement about tables instead of changes, which gets a segment of its own.
     """
 
     part: Part
     rows: pa.Table
     size: int
     tables: Tables
+    statement: LoggedStatement | None = None
 
 
 class Cutter:
@@ -54,10 +57,10 @@ class Cutter:
         self._size = 0
         self._idle = position
 
-    def add(self, part: Part, rows: pa.Table, tables: Tables) -> int:
-        """Add changes, which come after all others; return how many bytes they have."""
+    def add(self, part: Part, rows: pa.Table, tables: Tables, statement: LoggedStatement | None = None) -> int:
+        """Add changes, or a statement, which come after all others; return how many bytes they have."""
         size = int(rows.nbytes)
-        self._waiting.append(_Waiting(part, rows, size, tables))
+        self._waiting.append(_Waiting(part, rows, size, tables, statement))
         self._size += size
         return size
 
@@ -99,13 +102,14 @@ class Cutter:
         taken = [self._waiting.popleft() for _ in range(count)]
         self._size -= sum(one.size for one in taken)
         rows = [one.rows for one in taken]
-        data = segment_of([one.part for one in taken], rows, _of_rows(taken[0].tables, rows))
+        statement = taken[0].statement
+        data = segment_of([one.part for one in taken], rows, _of_rows(taken[0].tables, rows), statement)
         after, self._cut_to = self._cut_to, str(taken[-1].part.upto)
         return Cut(
             data,
             after,
             self._cut_to,
-            sum(one.part.count for one in taken),
+            sum(one.part.count for one in taken) or 1,
             float(taken[-1].part.seconds),
             self._signals(data),
         )
@@ -114,7 +118,7 @@ class Cutter:
         """Return how many of the first that wait make a segment."""
         count = ended = size = 0
         for one in self._waiting:
-            is_enough = one.tables is not self._waiting[0].tables or size >= self._segment_bytes
+            is_enough = one.tables is not self._waiting[0].tables or size >= self._segment_bytes or one.statement
             if count and is_enough and (ended or not self._whole):
                 # Whoever alters a table has waited for the transactions that changed it.
                 return ended or count

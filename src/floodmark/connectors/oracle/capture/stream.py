@@ -19,13 +19,21 @@ from floodmark.connectors.oracle.capture.wanted_rows import WantedRows
 from floodmark.connectors.oracle.capture.window import Trouble, Window, Windows
 from floodmark.connectors.oracle.continuity.check import prove, prove_kept
 from floodmark.connectors.oracle.continuity.resume_point import ResumePoint
+from floodmark.connectors.oracle.ddl.changes import Kind
 from floodmark.connectors.oracle.decode.rows_of_transactions import seconds_of
 from floodmark.connectors.oracle.decode.segment import Part
 from floodmark.connectors.oracle.decode.signal_rows import signals_in
 from floodmark.connectors.oracle.mining.session import MiningSession
 from floodmark.connectors.oracle.mining.spooled_rows import SpooledRows
 from floodmark.connectors.oracle.mining.statement_pieces import StatementPieces
-from floodmark.connectors.oracle.mining.transactions import Committed, Found, OpenTransactions, Statement, Unshown
+from floodmark.connectors.oracle.mining.transactions import (
+    NO_TRANSACTION,
+    Committed,
+    Found,
+    OpenTransactions,
+    Statement,
+    Unshown,
+)
 from floodmark.connectors.oracle.mining.view import ROWS
 from floodmark.connectors.oracle.options import OracleOptions
 from floodmark.connectors.oracle.position import Position, behind
@@ -112,7 +120,7 @@ class OracleStream:
         self._mined = begin
         options = self._options
         self._cutter = Cutter(
-            position, options.segment_bytes, lambda data: signals_in(data, options), options.lob_enabled
+            position, options.segment_bytes, lambda data: signals_in(data, options), options.whole_transactions
         )
         self._state.schema.rewind(position)
         self._work = None
@@ -216,7 +224,7 @@ class OracleStream:
         if isinstance(found, Committed):
             yield from self._commit(found)
         elif isinstance(found, Statement):
-            self._state.schema.follow(found.row)
+            yield from self._follow(found)
         else:
             self._tell(found)
 
@@ -241,6 +249,22 @@ class OracleStream:
             part, rows = self._undelivered(part, rows)
             if len(rows):
                 yield self._cutter.add(part, rows, self._tables_of(rows))
+
+    def _follow(self, found: Statement) -> Iterator[int]:
+        """Follow a statement about tables, unless the structures that were restored have it already."""
+        (row,) = found.row.select(["SCN", "THREAD#", "XID"]).to_pylist()
+        place = Position(row["SCN"], row["THREAD#"], str(row["XID"] or NO_TRANSACTION).upper())
+        if place.commit <= self._delivered.commit:
+            return
+        self._last = max(self._last, place)
+        seconds = int(seconds_of(found.row)[0])
+        for kind, logged in self._state.schema.follow(found.row):
+            part = Part(place, seconds, place.scn, seconds, 0, 1, True)
+            if kind is Kind.TRUNCATE:
+                if not self._options.skips("t"):
+                    yield self._cutter.add(part, found.row, self._state.schema.tables)
+            elif logged.changes and self._options.include_schema_changes:
+                yield self._cutter.add(part.without(1), found.row.slice(0, 0), {}, logged)
 
     def _pieces_of(self, found: Committed) -> Iterator[tuple[pa.Table, bool]]:
         """Yield the changes of a transaction in pieces no larger than a segment, and whether they are the last."""

@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from floodmark.changes.change_events import ChangeEvents
-from floodmark.changes.changes import DELETE, INSERT, OPERATIONS, UPDATE, Rows
+from floodmark.changes.changes import DELETE, INSERT, OPERATIONS, TRUNCATE, UPDATE, Rows
 from floodmark.changes.isolation import Isolation
 from floodmark.changes.layout_groups import TableNames
 from floodmark.changes.table_version import TableVersion, VersionMaker
@@ -30,7 +30,13 @@ from floodmark.events.columns import EventGroup
 
 Numbers = NDArray[np.int64]
 
-_KINDS = {Operation.INSERT: INSERT, Operation.UPDATE: UPDATE, Operation.DELETE: DELETE}
+_KINDS = {
+    Operation.INSERT: INSERT,
+    Operation.UPDATE: UPDATE,
+    Operation.DELETE: DELETE,
+    # Of the statements about tables, only those that empty them come with the changes.
+    Operation.DDL: TRUNCATE,
+}
 
 
 class Decoder:
@@ -140,7 +146,10 @@ class Decoder:
 
     def _events_of(self, rows: Rows[RowChanges], values: _Values) -> Iterator[EventGroup]:
         """Yield the events of changes of a table, of one kind."""
-        kind, columns = int(rows.changes.kind[0]), values.of(rows.changes)
+        kind = int(rows.changes.kind[0])
+        if kind == TRUNCATE:
+            return iter([self._events.truncates(rows)])
+        columns = values.of(rows.changes)
         if kind == INSERT:
             return self._events.inserts(rows, columns.new)
         if kind == DELETE:

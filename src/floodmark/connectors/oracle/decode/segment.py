@@ -18,6 +18,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from floodmark.capture.segment import SegmentData
+from floodmark.connectors.oracle.decode.logged_statement import LoggedStatement
 from floodmark.connectors.oracle.decode.row_changes import CommittedRows
 from floodmark.connectors.oracle.decode.rows_of_transactions import of_the_view, seconds_of
 from floodmark.connectors.oracle.mining.view import ROWS
@@ -29,7 +30,7 @@ from floodmark.json_data import JsonObject
 
 Numbers = NDArray[np.int64]
 
-_TRANSACTIONS, _TABLES = "transactions", "tables"
+_TRANSACTIONS, _TABLES, _STATEMENT = "transactions", "tables", "statement"
 
 
 @dataclass(frozen=True)
@@ -69,16 +70,23 @@ class Part:
         return replace(self, done=self.done + count, count=self.count - count)
 
 
-def segment_of(parts: Sequence[Part], rows: Sequence[pa.Table], tables: Mapping[str, Table]) -> SegmentData:
+def segment_of(
+    parts: Sequence[Part],
+    rows: Sequence[pa.Table],
+    tables: Mapping[str, Table],
+    statement: LoggedStatement | None = None,
+) -> SegmentData:
     """Return a segment.
 
     Args:
         parts: which transactions the rows are of.
         rows: with the columns of the view.
         tables: the structures of the tables that they are of, by ``schema.table``.
+        statement: about tables; then there are no rows.
     """
     whole = pa.concat_tables(rows).cast(ROWS).combine_chunks()
-    pieces = [np.frombuffer(batch.serialize(), np.uint8) for batch in whole.to_batches()]
+    batches = whole.to_batches() or [pa.RecordBatch.from_pylist([], ROWS)]
+    pieces = [np.frombuffer(batch.serialize(), np.uint8) for batch in batches]
     ends = np.cumsum([len(piece) for piece in pieces])
     transactions = [
         [
@@ -90,6 +98,7 @@ def segment_of(parts: Sequence[Part], rows: Sequence[pa.Table], tables: Mapping[
     header: dict[str, Any] = {
         _TRANSACTIONS: transactions,
         _TABLES: {name: table_json(table) for name, table in tables.items()},
+        _STATEMENT: None if statement is None else statement.to_json(),
     }
     starts = np.concatenate([[0], ends[:-1]]).astype(np.uint32)
     return SegmentData(np.concatenate(pieces), starts, header)
@@ -108,6 +117,7 @@ class SegmentRows:
         tables: the structures of its tables, by ``schema.table``.
         shown: the rows, with the columns of the view, shape (rows,).
         rows: the same, as events need them.
+        statement: a statement about tables, and its position; None: there is none.
     """
 
     def __init__(self, data: SegmentData) -> None:
@@ -120,6 +130,11 @@ class SegmentRows:
         scn, thread, seconds, first_scn, first_seconds, self._done, self._count = numbers.T
         if int(self._count.sum()) != len(self.shown):
             raise _damaged("it has another number of rows than its transactions")
+        logged = header.optional_member(_STATEMENT)
+        self.statement: tuple[str, LoggedStatement] | None = None
+        if logged is not None:
+            place = Position(int(scn[0]), int(thread[0]), str(entries[0][2])).at(1)
+            self.statement = str(place), LoggedStatement.from_json(logged)
         self._commits = [(int(one[0]), int(one[1]), str(one[2])) for one in entries]
         each = np.repeat(np.arange(len(entries)), self._count)
         self._first = np.cumsum(self._count) - self._count

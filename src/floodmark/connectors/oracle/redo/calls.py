@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 
@@ -11,10 +12,10 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from floodmark.codecs.arrays import slices
-from floodmark.connectors.oracle.redo.gaps import Gaps, gaps_between, quotes_in
+from floodmark.connectors.oracle.redo.gaps import Gaps, gaps_in, ranges
 from floodmark.connectors.oracle.redo.national_text import decoded
 from floodmark.connectors.oracle.redo.scanner import Form, Side
-from floodmark.connectors.oracle.redo.values import Statements, unescaped
+from floodmark.connectors.oracle.redo.values import Calls, Statements, expanded, unescaped
 
 
 class Kind(IntEnum):
@@ -36,18 +37,18 @@ class Kind(IntEnum):
 
 
 _CALLS = {
-    b"TO_DATE(": Kind.DATE,
-    b"TO_TIMESTAMP(": Kind.TIMESTAMP,
-    b"TO_TIMESTAMP_TZ(": Kind.ZONED_TIMESTAMP,
-    b"TO_DSINTERVAL(": Kind.DAY_INTERVAL,
-    b"TO_YMINTERVAL(": Kind.MONTH_INTERVAL,
-    b"HEXTORAW(": Kind.HEX,
-    b"UNISTR(": Kind.TEXT,
+    b"TO_DATE('": Kind.DATE,
+    b"TO_TIMESTAMP('": Kind.TIMESTAMP,
+    b"TO_TIMESTAMP_TZ('": Kind.ZONED_TIMESTAMP,
+    b"TO_DSINTERVAL('": Kind.DAY_INTERVAL,
+    b"TO_YMINTERVAL('": Kind.MONTH_INTERVAL,
+    b"HEXTORAW('": Kind.HEX,
+    b"UNISTR('": Kind.TEXT,
+    b"EMPTY_CLOB()": Kind.EMPTY_CLOB,
+    b"EMPTY_BLOB()": Kind.EMPTY_BLOB,
 }
-"""By how they begin, calls of which the first literal is the content."""
-_WHOLE = {b"EMPTY_CLOB()": Kind.EMPTY_CLOB, b"EMPTY_BLOB()": Kind.EMPTY_BLOB}
-_NATIONAL = b"UNISTR("
-_NATIONAL_GAPS = {_NATIONAL, b") || UNISTR(", b")"}
+"""By how they begin, calls of which the first literal is the content, and others as a whole."""
+_NATIONAL_GAPS = {b"UNISTR('", b"') || UNISTR('", b"')"}
 
 
 @dataclass(frozen=True)
@@ -69,7 +70,12 @@ def contents(statements: Statements, side: Side, column: int) -> Contents:
     Raises:
         DecodeError: a text of ``UNISTR`` is no text.
     """
-    forms, texts = statements.forms[side, column], statements.texts(side, column)
+    forms = statements.forms[side, column]
+    calls = statements.calls(side, column)
+    known = _of_calls(statements, forms, calls) if calls else None
+    if known is not None:
+        return known
+    texts = statements.texts(side, column)
     kinds = np.where(forms == Form.LITERAL, np.uint8(Kind.TEXT), np.uint8(Kind.NONE))
     rows = np.flatnonzero(forms == Form.EXPRESSION)
     if not len(rows):
@@ -83,50 +89,62 @@ def contents(statements: Statements, side: Side, column: int) -> Contents:
     return Contents(kinds, pa.concat_arrays([texts, values]).take(pa.array(places)))
 
 
+def _of_calls(statements: Statements, forms: NDArray[np.uint8], calls: Sequence[Calls]) -> Contents | None:
+    """Return the content of values that all are calls; None if it isn't always their first literal."""
+    kinds, first = np.zeros(len(forms), np.uint8), np.zeros(len(forms), np.int32)
+    for one in calls:
+        kind = _CALLS.get(one.text[: one.text.index(b"''") + 1], Kind.OTHER)
+        if kind in (Kind.OTHER, Kind.TEXT):
+            return None
+        kinds[one.rows], first[one.rows] = kind, one.first
+    valid = forms >= np.uint8(Form.LITERAL)
+    kinds *= valid
+    values = statements.gaps.literals.take(pa.array(np.compress(valid, first)))
+    return Contents(kinds, expanded(values, valid))
+
+
 def _of_expressions(expressions: pa.StringArray) -> tuple[NDArray[np.uint8], pa.StringArray]:
     """Return kinds and contents of expressions, of which none is null."""
     _, offsets, text = expressions.buffers()
     bounds = np.frombuffer(offsets, np.int32, len(expressions) + 1, expressions.offset * 4)
     content = np.frombuffer(text, np.uint8)
-    quotes = quotes_in(content, bounds)
-    gaps = gaps_between(quotes, bounds[:-1], bounds[1:], text)
-    first = np.cumsum(gaps.counts) - gaps.counts
-    calls = np.array([_CALLS.get(gap, Kind.OTHER) for gap in gaps.distinct], np.uint8)
-    whole = np.array([_WHOLE.get(gap, Kind.OTHER) for gap in gaps.distinct], np.uint8)
-    numbers = gaps.numbers[first]
-    kinds = np.where(gaps.counts == 1, whole[numbers], calls[numbers])
-    national = _national(gaps, first)
-    kinds[(kinds == Kind.TEXT) & ~national] = Kind.OTHER
+    gaps = gaps_in(content, bounds, text)
+    if not gaps.counts.all():
+        return _of_even(expressions, gaps.counts > 0)
+    coded = gaps.texts(np.arange(len(gaps.edges), dtype=np.int32)).view("binary").dictionary_encode()
+    numbers, texts = coded.indices.to_numpy(), coded.dictionary.to_pylist()
+    calls = np.array([_CALLS.get(text, Kind.OTHER) for text in texts], np.uint8)
+    first = gaps.firsts[:-1]
+    kinds = calls[numbers[first]]
+    national = np.array([text in _NATIONAL_GAPS for text in texts])
+    kinds[(kinds == Kind.TEXT) & ~np.logical_and.reduceat(national[numbers], first)] = Kind.OTHER
     # The content of a call is its first literal; the rest is a format.
     called = (kinds != Kind.OTHER) & (gaps.counts > 1)
-    begins = np.where(called, gaps.ends[first] + 1, bounds[:-1])
-    ends = np.where(called, gaps.begins[np.minimum(first + 1, len(gaps.begins) - 1)] - 1, bounds[1:])
+    begins = np.where(called, gaps.edges[first, 1], bounds[:-1])
+    ends = np.where(called, gaps.edges[:, 0].take(first + 1, mode="clip"), bounds[1:])
     values = slices(content, begins, ends - begins, None)
     if (kinds == Kind.TEXT).any():
-        values = _with_national(values, gaps, first, kinds == Kind.TEXT, content)
+        values = _with_national(values, gaps, kinds == Kind.TEXT)
     return kinds, values
 
 
-def _national(gaps: Gaps, first: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Return which expressions are calls of ``UNISTR``, one after the other."""
-    known = np.array([gap in _NATIONAL_GAPS for gap in gaps.distinct])
-    return np.logical_and.reduceat(known[gaps.numbers], first)
+def _of_even(expressions: pa.StringArray, even: NDArray[np.bool_]) -> tuple[NDArray[np.uint8], pa.StringArray]:
+    """Return the same for expressions of which some have an odd number of quotes, and no literals that are known."""
+    kinds = np.full(len(even), Kind.OTHER, np.uint8)
+    if not even.any():
+        return kinds, expressions
+    mask = pa.array(even)
+    kinds[even], values = _of_expressions(expressions.filter(mask))
+    return kinds, pc.replace_with_mask(expressions, mask, values)
 
 
-def _with_national(
-    values: pa.StringArray,
-    gaps: Gaps,
-    first: NDArray[np.int64],
-    national: NDArray[np.bool_],
-    content: NDArray[np.uint8],
-) -> pa.StringArray:
+def _with_national(values: pa.StringArray, gaps: Gaps, national: NDArray[np.bool_]) -> pa.StringArray:
     """Return values, of which some are what all literals of their expression say together."""
     rows = np.flatnonzero(national)
     counts = gaps.counts[rows] - 1
+    literal = ranges(gaps.firsts[rows], counts)
+    literals = unescaped(gaps.literals.take(pa.array(literal)))
     ends = np.cumsum(counts)
-    literal = np.arange(ends[-1]) + np.repeat(first[rows] - (ends - counts), counts)
-    begins = gaps.ends[literal] + 1
-    literals = unescaped(slices(content, begins, gaps.begins[literal + 1] - 1 - begins, None))
     lists = pa.ListArray.from_arrays(pa.array(np.concatenate([[0], ends]).astype(np.int32)), literals)
     places = np.arange(len(values))
     places[rows] = len(values) + np.arange(len(rows))

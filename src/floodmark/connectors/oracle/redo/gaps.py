@@ -3,120 +3,181 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from floodmark.codecs.arrays import slices
-from floodmark.connectors.oracle.redo.steps import Numbers
 from floodmark.errors import DecodeError
+from floodmark.events.json_text import value_bytes
+
+Numbers = NDArray[np.int64]
 
 QUOTE = ord("'")
 _NAME = ord('"')
 
 
 @dataclass(frozen=True)
-class Quotes:
-    """The quotes that begin and end the literals of statements.
+class Gaps:
+    """The gaps of statements, in their order. After each follows a literal, which has the same number.
+
+    What follows a statement's last gap is empty, or statements that have no gaps.
 
     Attributes:
-        places: shape (quotes,): where they are in the text.
-        counts: shape (statements,): how many each statement has.
+        text: the text of all statements.
+        edges: shape (gaps, 2): where each begins in the text, and where it ends, with the quotes at its sides.
+        firsts: shape (statements + 1,): the number of each statement's first gap, and how many gaps there are. A
+            statement with an odd number of quotes has none.
     """
 
-    places: Numbers
-    counts: Numbers
+    text: pa.Buffer
+    edges: NDArray[np.int32]
+    firsts: Numbers
 
-    def of(self, chosen: NDArray[np.bool_]) -> Quotes:
-        """Return those of some statements."""
-        if chosen.all():
-            return self
-        return Quotes(self.places[np.repeat(chosen, self.counts)], self.counts[chosen])
+    @cached_property
+    def counts(self) -> Numbers:
+        """How many each statement has, shape (statements,)."""
+        return np.diff(self.firsts)
+
+    @cached_property
+    def literals(self) -> pa.StringArray:
+        """The literals, one after the other, shape (gaps - 1,). A column's values lie closer together there."""
+        count = max(len(self.edges) - 1, 0)
+        return self._pieces(self.edges).take(pa.array(np.arange(1, 2 * count, 2, dtype=np.int32)))
+
+    @cached_property
+    def escaped(self) -> bool:
+        """Whether any literal has quotes within, of which two stand for one."""
+        return bool((value_bytes(self.literals) == QUOTE).any())
+
+    def texts(self, numbers: NDArray[np.int32], edges: NDArray[np.int32] | None = None) -> pa.StringArray:
+        """Return some gaps with the quotes at their sides.
+
+        Args:
+            numbers: shape (gaps,): of these.
+            edges: of all gaps, if they aren't the usual ones.
+        """
+        pieces = self._pieces(self.edges if edges is None else edges)
+        return pieces.take(pa.array(2 * numbers))
+
+    def have(self, first: Numbers, after: Numbers, edges: NDArray[np.int32], text: pa.Buffer) -> bool:
+        """Return whether some gaps, one after the other, are a text that is as long as they are.
+
+        Args:
+            first: shape (statements,), ascending: the number of the first of these gaps of each.
+            after: the same: that of the gap after the last of them.
+            edges: of all gaps.
+            text: the text.
+        """
+        chosen = _between(first, after, len(edges))
+        ends = np.cumsum((edges[:, 1] - edges[:, 0]) * chosen, dtype=np.int32)
+        offsets = np.zeros(edges.shape, np.int32)
+        offsets[:, 1], offsets[1:, 0] = ends, ends[:-1]
+        # Arrow compares what isn't null where it stands, so that the gaps needn't be copied.
+        valid = np.zeros(edges.shape, np.bool_)
+        valid[:, 0] = chosen
+        bits = pa.py_buffer(np.packbits(valid, bitorder="little"))
+        wanted = pa.StringArray.from_buffers(offsets.size - 1, pa.py_buffer(offsets), text, bits)
+        return bool(self._pieces(edges, bits).equals(wanted))
+
+    def _pieces(self, edges: NDArray[np.int32], valid: pa.Buffer | None = None) -> pa.StringArray:
+        """Return gaps and literals, in turn."""
+        return pa.StringArray.from_buffers(max(edges.size - 1, 0), pa.py_buffer(edges), self.text, valid)
+
+    @cached_property
+    def ends(self) -> NDArray[np.int32]:
+        """Where gaps end in the text of all gaps without literals, shape (gaps,)."""
+        return np.cumsum(self.edges[:, 1] - self.edges[:, 0], dtype=np.int32)
 
 
-def quotes_in(content: NDArray[np.uint8], bounds: NDArray[np.int32]) -> Quotes:
-    """Find the quotes of literals.
+def gaps_in(content: NDArray[np.uint8], bounds: NDArray[np.int32], text: pa.Buffer) -> Gaps:
+    """Find the gaps of statements.
 
     Args:
         content: the text.
-        bounds: where statements begin, and where the last one ends.
+        bounds: shape (statements + 1,): where each begins in the text, and where the last one ends.
+        text: the same as the content.
     """
-    places = np.flatnonzero(content[bounds[0] : bounds[-1]] == QUOTE) + bounds[0]
-    firsts = np.searchsorted(places, bounds)
-    return Quotes(*_without_escapes(places, firsts, np.diff(firsts)))
+    places, firsts = _places(content, bounds)
+    counts = np.diff(firsts)
+    odd = counts % 2 == 1
+    if odd.any():
+        places = places[np.repeat(~odd, counts)]
+        firsts = np.concatenate([[0], np.cumsum(np.where(odd, 0, counts))])
+    edges = places.reshape(-1, 2)
+    # A gap ends after its opening quote, the last one of a statement after its last byte.
+    edges[:, 1] += 1
+    return Gaps(text, *_without_escapes(edges, firsts // 2))
 
 
-def _without_escapes(quotes: Numbers, firsts: Numbers, counts: Numbers) -> tuple[Numbers, Numbers]:
-    """Return the quotes that begin or end literals, and how many a statement has.
+def _places(content: NDArray[np.uint8], bounds: NDArray[np.int32]) -> tuple[NDArray[np.int32], Numbers]:
+    """Return the places of all quotes, and of the first and the last byte of each statement.
 
-    Two of them, of which the first would end a literal and the other one begins right after it, stand for one.
+    With them comes the number of each statement's first place, and how many places there are.
+    """
+    begins, lasts = bounds[:-1], bounds[1:] - np.int32(1)
+    if (
+        not len(begins)
+        or (lasts <= begins).any()
+        or (content[begins] == QUOTE).any()
+        or (content[lasts] == QUOTE).any()
+    ):
+        return _places_of_any(content, bounds)
+    found = content[bounds[0] : bounds[-1]] == QUOTE
+    found[begins - bounds[0]] = found[lasts - bounds[0]] = True
+    places = np.flatnonzero(found).astype(np.int32)
+    places += bounds[0]
+    return places, np.concatenate([np.searchsorted(places, begins), [len(places)]])
+
+
+def _places_of_any(content: NDArray[np.uint8], bounds: NDArray[np.int32]) -> tuple[NDArray[np.int32], Numbers]:
+    """Return the same of statements that may be empty, and begin or end with quotes."""
+    quotes = np.flatnonzero(content[bounds[0] : bounds[-1]] == QUOTE).astype(np.int32) + bounds[0]
+    firsts = np.searchsorted(quotes, bounds) + 2 * np.arange(len(bounds))
+    places = np.empty(firsts[-1], np.int32)
+    inner = np.ones(len(places), np.bool_)
+    inner[firsts[:-1]] = inner[firsts[1:] - 1] = False
+    places[inner], places[firsts[:-1]], places[firsts[1:] - 1] = quotes, bounds[:-1], bounds[1:] - 1
+    return places, firsts
+
+
+def _without_escapes(edges: NDArray[np.int32], firsts: Numbers) -> tuple[NDArray[np.int32], Numbers]:
+    """Remove gaps between two quotes that stand for one: they are empty, and within a statement."""
+    empty = edges[:, 1] - edges[:, 0] == 2
+    counted = np.flatnonzero(np.diff(firsts))
+    empty[firsts[counted]] = empty[firsts[counted + 1] - 1] = False
+    if not empty.any():
+        return edges, firsts
+    removed = np.concatenate([[0], np.cumsum(empty)])
+    return edges[~empty], firsts - removed[firsts]
+
+
+def _between(first: Numbers, after: Numbers, count: int) -> NDArray[np.bool_]:
+    """Return which of so many numbers lie in a range, shape (count,).
 
     Args:
-        quotes: the places of all.
-        firsts: the number of each statement's first, and how many there are.
-        counts: how many each statement has.
+        first: shape (ranges,), ascending: the first number of each.
+        after: the same: the number after its last.
+        count: how many numbers there are.
     """
-    after = np.flatnonzero(np.diff(quotes) == 1) + 1
-    if not len(after):
-        return quotes, counts
-    # Within a statement, an opening quote has an even number. The first of a statement follows no other.
-    row = np.searchsorted(firsts, after, "right") - 1
-    number = after - firsts[row]
-    escapes = after[(number % 2 == 0) & (number > 0)]
-    if not len(escapes):
-        return quotes, counts
-    kept = np.ones(len(quotes), np.bool_)
-    kept[escapes] = kept[escapes - 1] = False
-    removed = np.bincount(np.searchsorted(firsts, escapes, "right") - 1, minlength=len(counts))
-    return quotes[kept], counts - 2 * removed
+    borders = np.empty(2 * len(first) + 2, np.int64)
+    borders[0], borders[1:-1:2], borders[2::2], borders[-1] = 0, first, after, count
+    inside = np.zeros(len(borders) - 1, np.bool_)
+    inside[1::2] = True
+    return np.repeat(inside, np.diff(borders))
 
 
-@dataclass(frozen=True)
-class Gaps:
-    """The gaps of statements, in their order.
-
-    Attributes:
-        counts: shape (statements,): how many each has.
-        begins: shape (gaps,): where each begins in the text, after the quote before it.
-        ends: the same: where it ends, before the quote after it.
-        numbers: the same: which of the distinct ones it is.
-        distinct: those.
-    """
-
-    counts: Numbers
-    begins: Numbers
-    ends: Numbers
-    numbers: NDArray[np.int32]
-    distinct: list[bytes]
-
-
-def gaps_between(quotes: Quotes, begins: NDArray[np.int32], ends: NDArray[np.int32], text: pa.Buffer) -> Gaps:
-    """Find the gaps.
-
-    Args:
-        quotes: those of the statements, an even number of each.
-        begins: shape (statements,): where each begins in the text.
-        ends: the same: where it ends.
-        text: the text.
-    """
-    # The gaps of a statement begin with it and after its closing quotes; they end at its opening quotes and with it.
-    counts = quotes.counts // 2 + 1
-    last = np.cumsum(counts) - 1
-    first = last - counts + 1
-    firsts, lasts = np.empty(last[-1] + 1, np.int64), np.empty(last[-1] + 1, np.int64)
-    inner = np.ones(len(firsts), np.bool_)
-    inner[first] = False
-    firsts[first], firsts[inner] = begins, quotes.places[1::2] + 1
-    inner[first] = True
-    inner[last] = False
-    lasts[last], lasts[inner] = ends, quotes.places[::2]
-    encoded = slices(np.frombuffer(text, np.uint8), firsts, lasts - firsts, None).view(pa.binary()).dictionary_encode()
-    return Gaps(counts, firsts, lasts, encoded.indices.to_numpy(), encoded.dictionary.to_pylist())
+def ranges(firsts: Numbers, counts: Numbers) -> NDArray[np.int32]:
+    """Return the numbers from each first one on, so many of each, shape (sum of counts,)."""
+    ends = np.cumsum(counts)
+    numbers = np.arange(ends[-1] if len(ends) else 0, dtype=np.int32)
+    numbers += np.repeat((firsts - ends + counts).astype(np.int32), counts)
+    return numbers
 
 
 def split(statement: bytes) -> list[tuple[int, int]]:
-    """Return where the gaps of one statement begin and end, also where names have quotes.
+    """Return where the gaps of one statement begin and end, without quotes, also where names have quotes.
 
     Raises:
         DecodeError: a literal has no end.

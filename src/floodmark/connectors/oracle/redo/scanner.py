@@ -48,7 +48,7 @@ BEFORE_GAP = -1
 """Where an expression begins: in an earlier gap."""
 LITERAL = -2
 """Where a value begins: it is the literal before the gap."""
-_NO_COLUMN = -1
+NO_COLUMN = -1
 """The column of what is no value of the table, such as ``ROWID``."""
 
 _HEADS = {"insert into ": "insert", "update ": "update", "delete from ": "delete"}
@@ -76,7 +76,7 @@ class State:
 
     clause: Clause = "start"
     awaits: Awaits = "name"
-    column: int = _NO_COLUMN
+    column: int = NO_COLUMN
     begun: bool = False
     depth: int = 0
     columns: tuple[int, ...] = ()
@@ -89,7 +89,7 @@ class Found:
 
     Attributes:
         side: of the change.
-        column: its place in the table.
+        column: its place in the table, or `NO_COLUMN`.
         form: how the statement has it.
         begin: where it begins in the gap, or one of `BEFORE_GAP` and `LITERAL`.
         end: where it ends in the gap; not used with `LITERAL`.
@@ -251,7 +251,7 @@ class _Gap:
         if self._text[self._at] == '"':
             self._column = self._place(self._quoted_name())
         else:
-            self._column = _NO_COLUMN
+            self._column = NO_COLUMN
         self._awaits = "operator"
 
     def _operator(self) -> None:
@@ -373,15 +373,14 @@ class _Gap:
         return name
 
     def _place(self, name: str) -> int:
-        place = self._places.get(name, _NO_COLUMN)
-        if place == _NO_COLUMN and name != _IGNORED_NAME:
+        place = self._places.get(name, NO_COLUMN)
+        if place == NO_COLUMN and name != _IGNORED_NAME:
             raise DecodeError(f"The table has no column '{_shown(name)}', which a statement of SQL_REDO names.")
         return place
 
     def _add(self, form: Form, begin: int, end: int) -> None:
-        if self._column != _NO_COLUMN:
-            side = Side.OLD if self._clause == "where" else Side.NEW
-            self._found.append(Found(side, self._column, form, begin, end))
+        side = Side.OLD if self._clause == "where" else Side.NEW
+        self._found.append(Found(side, self._column, form, begin, end))
 
     def _skip_spaces(self) -> None:
         while self._text.startswith(" ", self._at):

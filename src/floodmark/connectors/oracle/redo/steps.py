@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from floodmark.connectors.oracle.redo.scanner import Found, Scanner, State, Step
-
-Numbers = NDArray[np.int64]
+from floodmark.connectors.oracle.redo.scanner import NO_COLUMN, Found, Scanner, State, Step
 
 T = TypeVar("T", bound=np.generic)
 
@@ -25,7 +24,8 @@ class Steps:
     """The steps of a table's statements, by number. They are kept from block to block.
 
     Args:
-        columns: the names of the table's columns, in their order.
+        scanner: the table's.
+        columns: how many it has.
 
     Attributes:
         states: shape (steps,): the number of the state after each.
@@ -41,9 +41,9 @@ class Steps:
     START = 0
     """The number of the state before a statement."""
 
-    def __init__(self, columns: Sequence[str]) -> None:
-        self._scanner = Scanner(columns)
-        self._columns = len(columns)
+    def __init__(self, scanner: Scanner, columns: int) -> None:
+        self._scanner = scanner
+        self._columns = columns
         self._clear()
 
     def _clear(self) -> None:
@@ -62,7 +62,7 @@ class Steps:
         self.forms = np.zeros((1, 64), np.uint8)
         self.firsts = np.zeros((1, 64), np.int64)
         self.lasts = np.zeros((1, 64), np.int64)
-        self._state(State())
+        self.state(State())
 
     def gaps(self, distinct: Sequence[bytes]) -> NDArray[np.int32]:
         """Return the numbers of gaps; it may forget what was known."""
@@ -76,8 +76,10 @@ class Steps:
         return np.array([self._gaps[gap] for gap in distinct], np.int32)
 
     def alone(self, state: State, gap: bytes, last: bool) -> Step:
-        """Return the step of one gap, which isn't kept (``Scanner.step``)."""
-        return self._scanner.step(state, gap, last)
+        """Return the step of one gap, which isn't kept (``Scanner.step``), with values of the table only."""
+        step = self._scanner.step(state, gap, last)
+        found = tuple(one for one in step.found if one.column != NO_COLUMN)
+        return step if len(found) == len(step.found) else replace(step, found=found)
 
     def slot(self, found: Found) -> int:
         """Return whose value one is: the column, and with the side NEW so many more as there are columns."""
@@ -92,7 +94,9 @@ class Steps:
             last: the same: whether each ends its statement.
         """
         ends = last.view(np.int8)
-        steps = self._table[states, gaps, ends]
+        # One number for the three is looked up faster than they are.
+        places = (states * np.int32(self._table.shape[1]) + gaps) * np.int32(2) + ends
+        steps: NDArray[np.int32] = self._table.reshape(-1)[places]
         missing = steps == _UNKNOWN
         if missing.any():
             pairs = np.stack([states[missing], gaps[missing], ends[missing]])
@@ -102,13 +106,13 @@ class Steps:
         return steps
 
     def _add(self, state: int, gap: int, end: int) -> None:
-        step, number = self._scanner.step(self._scanned[state], self._texts[gap], bool(end)), self._size
+        step, number = self.alone(self._scanned[state], self._texts[gap], bool(end)), self._size
         self._size += 1
         self.states, self.begins = _grown(self.states, 0, self._size), _grown(self.begins, 0, self._size)
         self.failed, self.counts = _grown(self.failed, 0, self._size), _grown(self.counts, 0, self._size)
         for name in ("slots", "forms", "firsts", "lasts"):
             setattr(self, name, _grown(_grown(getattr(self, name), 1, self._size), 0, len(step.found)))
-        self.states[number] = self._state(step.state)
+        self.states[number] = self.state(step.state)
         self.begins[number] = NOT_BEGUN if step.begin is None else step.begin
         self.failed[number] = step.error is not None
         self.counts[number] = len(step.found)
@@ -118,7 +122,8 @@ class Steps:
             self.firsts[at], self.lasts[at] = one.begin, one.end
         self._table[state, gap, end] = number
 
-    def _state(self, state: State) -> int:
+    def state(self, state: State) -> int:
+        """Return the number of a state."""
         number = self._known.setdefault(state, len(self._scanned))
         if number == len(self._scanned):
             self._scanned.append(state)

@@ -1,8 +1,9 @@
 """Follows the structures of the captured tables along the log.
 
-LogMiner names columns by the dictionary as it is when it is asked (``log.mining.strategy=online_catalog``), so the
-structures behind a statement are those of the dictionary. What was logged before a table was altered, and is only read
-afterwards, it shows with numbers instead of names: such a change can't be decoded, which its table's decoding says.
+LogMiner names columns by the dictionary as it is when it is asked (``log.mining.strategy=online_catalog``). What was
+logged before a table was altered, and is only read afterwards, it shows with numbers instead of names: such a change
+can't be decoded, which its table's decoding says. So where a statement doesn't say what it makes of a table, the
+dictionary is good enough.
 """
 
 from __future__ import annotations
@@ -13,12 +14,17 @@ from collections.abc import Callable, Mapping, Sequence
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from floodmark.connectors.oracle.ddl.changes import Kind, TableChange
+from floodmark.connectors.oracle.ddl.statements import apply
+from floodmark.connectors.oracle.decode.logged_statement import LoggedStatement
+from floodmark.connectors.oracle.decode.rows_of_transactions import seconds_of
 from floodmark.connectors.oracle.options import OracleOptions
 from floodmark.connectors.oracle.position import behind
 from floodmark.connectors.oracle.schema.versions import TableVersions, Version
 from floodmark.connectors.oracle.server.catalog import StoredTable
 from floodmark.connectors.oracle.structures.table import Table
 from floodmark.connectors.schema_history.files import StateDirFiles
+from floodmark.errors import DdlError
 from floodmark.logger import get_logger
 
 log = get_logger(__name__)
@@ -45,6 +51,11 @@ class SchemaFollower:
     def objects(self) -> Mapping[int, str]:
         """The names of the tables by their numbers, which they keep when they are dropped."""
         return self._now.objects
+
+    @property
+    def tables(self) -> Mapping[str, Table]:
+        """The tables as they are now, by their names."""
+        return self._now.tables
 
     def begin(self, position: str) -> str:
         """Begin with the tables as they are now; return the version's name."""
@@ -79,17 +90,56 @@ class SchemaFollower:
         """Remove what only earlier positions need."""
         self._versions.forget(position)
 
-    def follow(self, row: pa.Table) -> None:
-        """Take a statement over.
+    def follow(self, row: pa.Table) -> list[tuple[Kind, LoggedStatement]]:
+        """Take a statement over; return what it does to captured tables.
 
         Args:
             row: of the view, shape (1,).
         """
-        (found,) = row.select(["SCN", "SEG_OWNER", "SQL_REDO", "INFO"]).to_pylist()
-        statement = found["SQL_REDO"] or ""
-        if str(found["INFO"] or "").startswith(_INTERNAL) or not _OF_TABLES.match(statement):
-            return
-        self.refresh(found["SCN"])
+        (found,) = row.select(["SCN", "SEG_OWNER", "SQL_REDO", "INFO", "THREAD#", "RS_ID"]).to_pylist()
+        text, owner = str(found["SQL_REDO"] or "").strip().removesuffix(";"), str(found["SEG_OWNER"] or "")
+        if str(found["INFO"] or "").startswith(_INTERNAL) or not _OF_TABLES.match(text):
+            return []
+        tables = {(table.owner, table.name): table for table in self._now.tables.values()}
+        try:
+            changes = [one for one in apply(text, tables, owner, self._options.database) if self._concerns(one)]
+        except DdlError as exc:
+            # The dictionary has what the statement has made of the tables, unless they were altered again since.
+            log.warning("statement_is_not_understood", scn=found["SCN"], error=exc.what)
+            self.refresh(found["SCN"])
+            return []
+        if not changes:
+            return []
+        self._take_over(changes, found["SCN"])
+        at = found["SCN"], found["THREAD#"], str(found["RS_ID"] or "").strip(), int(seconds_of(row)[0])
+        return [(one.kind, self._logged(one, text, at)) for one in changes]
+
+    def _concerns(self, change: TableChange) -> bool:
+        """Return whether a table is captured, by the name that it has or by the one that it had."""
+        return any(self._options.captures(*name) for name in (change.name, change.previous) if name is not None)
+
+    def _take_over(self, changes: Sequence[TableChange], scn: int) -> None:
+        tables, objects = dict(self._now.tables), dict(self._now.objects)
+        unknown = any(change.reread or change.kind is Kind.CREATE for change in changes)
+        fresh = _version(self._read()) if unknown else Version.of({}, {})
+        objects |= fresh.objects
+        for change in changes:
+            name = ".".join(change.name)
+            if change.previous is not None:
+                tables.pop(".".join(change.previous), None)
+            if change.kind is Kind.DROP or not self._options.captures(*change.name):
+                tables.pop(name, None)
+            elif change.reread or change.table is None:
+                tables |= {name: fresh.tables[name]} if name in fresh.tables else {}
+            else:
+                tables[name] = change.table
+        self._begin_version(Version.of(tables, objects), scn)
+
+    def _logged(self, change: TableChange, text: str, at: tuple[int, int, str, int]) -> LoggedStatement:
+        owner, name = change.name
+        former = [] if change.previous is None else [change.previous[1]]
+        described = change.described(comments=self._options.include_schema_comments)
+        return LoggedStatement(*at, self._options.database, owner, ",".join([*former, name]), text, described)
 
     def refresh(self, scn: int) -> None:
         """Read the dictionary again; what is different there holds from a change number on."""
@@ -99,10 +149,15 @@ class SchemaFollower:
         changed = Version.of(fresh.tables, objects)
         if changed.tables == self._now.tables:
             return
-        names = sorted(name for name in {**fresh.tables, **self._now.tables} if _differs(name, fresh, self._now))
-        log.info("tables_were_altered", scn=scn, tables=names)
-        self._now = changed
-        self._versions.add(behind(scn - 1), changed)
+        self._begin_version(changed, scn)
+
+    def _begin_version(self, version: Version, scn: int) -> None:
+        if version.tables != self._now.tables:
+            names = {**version.tables, **self._now.tables}
+            altered = sorted(name for name in names if version.tables.get(name) != self._now.tables.get(name))
+            log.info("tables_were_altered", scn=scn, tables=altered)
+        self._now = version
+        self._versions.add(behind(scn - 1), version)
 
     def tables_of(self, rows: pa.Table) -> tuple[Mapping[str, Table], list[str]]:
         """Return the tables as they are now, and the names of those that rows are of and that aren't there.
@@ -119,7 +174,3 @@ def _version(tables: Sequence[StoredTable]) -> Version:
     return Version.of(
         {table.full_name: table.table for table in tables}, {table.number: table.full_name for table in tables}
     )
-
-
-def _differs(name: str, one: Version, other: Version) -> bool:
-    return one.tables.get(name) != other.tables.get(name)

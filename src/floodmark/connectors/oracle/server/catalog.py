@@ -22,16 +22,19 @@ _TABLES = (
     "(T.IOT_TYPE IS NULL OR T.IOT_TYPE = 'IOT')"
 )
 _COLUMNS = (
-    "SELECT OWNER, TABLE_NAME, COLUMN_NAME, DATA_TYPE, NULLABLE, CHAR_LENGTH, DATA_LENGTH, DATA_PRECISION, DATA_SCALE "
-    "FROM ALL_TAB_COLS WHERE HIDDEN_COLUMN = 'NO' AND {owners} ORDER BY OWNER, TABLE_NAME, COLUMN_ID"
+    "SELECT OWNER, TABLE_NAME, COLUMN_NAME, DATA_TYPE, NULLABLE, CHAR_LENGTH, DATA_LENGTH, DATA_PRECISION, DATA_SCALE, "
+    "DATA_DEFAULT, VIRTUAL_COLUMN, IDENTITY_COLUMN FROM ALL_TAB_COLS WHERE HIDDEN_COLUMN = 'NO' AND {owners} "
+    "ORDER BY OWNER, TABLE_NAME, COLUMN_ID"
 )
 _KEYS = (
-    "SELECT C.OWNER, C.TABLE_NAME, L.COLUMN_NAME FROM ALL_CONSTRAINTS C JOIN ALL_CONS_COLUMNS L ON L.OWNER = C.OWNER "
-    "AND L.CONSTRAINT_NAME = C.CONSTRAINT_NAME AND L.TABLE_NAME = C.TABLE_NAME WHERE C.CONSTRAINT_TYPE = 'P' AND "
-    "{owners} ORDER BY C.OWNER, C.TABLE_NAME, L.POSITION"
+    "SELECT C.OWNER, C.TABLE_NAME, L.COLUMN_NAME, C.CONSTRAINT_NAME FROM ALL_CONSTRAINTS C JOIN ALL_CONS_COLUMNS L ON "
+    "L.OWNER = C.OWNER AND L.CONSTRAINT_NAME = C.CONSTRAINT_NAME AND L.TABLE_NAME = C.TABLE_NAME "
+    "WHERE C.CONSTRAINT_TYPE = 'P' AND {owners} ORDER BY C.OWNER, C.TABLE_NAME, L.POSITION"
 )
 _BLOCK_BYTES = 8192
 """The usual size of a block; only how large a table is depends on it."""
+_VIRTUAL = 8
+"""Where a row of ``_COLUMNS`` has ``VIRTUAL_COLUMN``, behind the names of the table."""
 Name = tuple[str, str]
 
 
@@ -92,15 +95,27 @@ def _stored(
     row: Sequence[Any], database: str, columns: dict[Name, list[Any]], keys: dict[Name, list[Any]]
 ) -> StoredTable:
     owner, name, number, segment, rows, blocks, temporary, kind = row
-    key = tuple(str(column) for (column,) in keys.get((owner, name), ()))
-    table = Table(database, owner, name, tuple(map(_column, columns.get((owner, name), ()))), key)
+    found, logged = columns.get((owner, name), []), keys.get((owner, name), [])
+    key = tuple(str(column) for column, _ in logged)
+    table = Table(
+        database,
+        owner,
+        name,
+        tuple(_column(one) for one in found if one[_VIRTUAL] != "YES"),
+        key,
+        str(logged[0][1]) if logged else None,
+        tuple(str(one[0]) for one in found if one[_VIRTUAL] == "YES"),
+    )
     size = int(blocks or 0) * _BLOCK_BYTES
     return StoredTable(table, int(number), int(segment or 0), int(rows or 0), size, temporary == "Y", kind is not None)
 
 
 def _column(row: Sequence[Any]) -> Column:
-    name, kind, nullable, characters, length, precision, scale = row
-    return column_of(name, kind, nullable, int(characters or 0), int(length or 0), _whole(precision), _whole(scale))
+    name, kind, nullable, characters, length, precision, scale, default, _, identity = row
+    numbers = int(characters or 0), int(length or 0), _whole(precision), _whole(scale)
+    # What numbers an identity column isn't its default, though the dictionary says so.
+    shown = None if default is None or identity == "YES" else str(default).strip()
+    return column_of(name, kind, nullable, *numbers, shown, None, identity or "NO")
 
 
 def _whole(number: float | None) -> int | None:

@@ -30,6 +30,7 @@ FORMATS = (
 """What LogMiner writes into statements must not depend on how the server is configured."""
 IN_UTC = "ALTER SESSION SET TIME_ZONE = '00:00'"
 PROGRAM = "floodmark"
+oracledb.defaults.fetch_lobs = False
 
 
 class ConnectionOptions(Protocol):

@@ -119,11 +119,15 @@ class SnapshotTables:
             number: DescribedTable(
                 number,
                 sql_name(found.table),
-                ReadTable(TableStructure(self._as_read(found.table), self._options.settings), self._ranges_of(found)),
+                ReadTable(self._structure(found), self._ranges_of(found)),
                 self._statement(found)[1],
             )
             for number, found in self.now(numbers).items()
         }
+
+    def _structure(self, found: StoredTable) -> TableStructure:
+        options = self._options
+        return TableStructure(self._as_read(found.table), options.settings, options.include_schema_comments)
 
     def one(self, number: int) -> StoredTable:
         """Return a table.

@@ -17,15 +17,36 @@ def table_json(table: Table) -> dict[str, Json]:
         "name": table.name,
         "columns": columns,
         "key": list(table.key),
+        "key_name": table.key_name,
+        "virtual": list(table.virtual),
+        "comment": table.comment,
     }
 
 
 def table_of(stored: JsonObject) -> Table:
     """Return the structure that ``table_json`` described."""
-    columns = tuple(map(_column, stored.members("columns")))
-    return Table(stored.text("database"), stored.text("owner"), stored.text("name"), columns, stored.texts("key"))
+    return Table(
+        stored.text("database"),
+        stored.text("owner"),
+        stored.text("name"),
+        tuple(map(_column, stored.members("columns"))),
+        stored.texts("key"),
+        stored.optional_text("key_name"),
+        stored.texts("virtual"),
+        stored.optional_text("comment"),
+    )
 
 
 def _column(stored: JsonObject) -> Column:
     length, scale = (None if stored.value(name) is None else stored.integer(name) for name in ("length", "scale"))
-    return Column(stored.text("name"), stored.text("type"), stored.flag("optional"), length, scale)
+    return Column(
+        stored.text("name"),
+        stored.text("type"),
+        stored.flag("optional"),
+        length,
+        scale,
+        stored.optional_text("default"),
+        stored.optional_text("comment"),
+        stored.flag("stated"),
+        stored.flag("identity"),
+    )

@@ -26,7 +26,7 @@ from floodmark.connectors.oracle.decode.large_objects.statements import (
 )
 from floodmark.connectors.oracle.decode.row_changes import CommittedRows
 from floodmark.connectors.oracle.decode.structure import TableStructure
-from floodmark.connectors.oracle.mining.operations import ROW_CHANGES
+from floodmark.connectors.oracle.mining.operations import ROW_CHANGES, Operation
 from floodmark.connectors.oracle.redo.statements import StatementReader
 from floodmark.errors import DecodeError
 from floodmark.logger import get_logger
@@ -121,14 +121,15 @@ def assembled(
     coded = coded.dictionary_encode()
     codes = coded.indices.fill_null(-1).to_numpy()
     operations, transactions = shown[_OPERATION].to_numpy(), rows.transactions
-    alone = np.isin(operations, ROW_CHANGES)
+    alone = np.isin(operations, (*ROW_CHANGES, Operation.DDL))
     parts: list[_Changes] = []
     columns: dict[str, TableColumns] = {}
     for number, name in enumerate(coded.dictionary.to_pylist()):
         structure = structures.get(name)
         if structure is None or not any(column.comes_apart for column in structure.columns):
             continue
-        places = np.flatnonzero(codes == number)
+        # A statement that empties the table stays alone.
+        places = np.flatnonzero((codes == number) & (operations != Operation.DDL))
         alone[places] = False
         try:
             table = _Table(shown, rows, places, structure, reader_of(structure))

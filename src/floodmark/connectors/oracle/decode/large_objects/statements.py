@@ -16,7 +16,7 @@ from floodmark.connectors.oracle.decode.structure import TableStructure
 from floodmark.connectors.oracle.mining.operations import ROW_CHANGES, Operation
 from floodmark.connectors.oracle.redo import large_objects, long_strings, xml_documents
 from floodmark.connectors.oracle.redo.calls import Kind, contents
-from floodmark.connectors.oracle.redo.large_objects import Selections
+from floodmark.connectors.oracle.redo.large_values.large_objects import Selections
 from floodmark.connectors.oracle.redo.scanner import Side
 from floodmark.connectors.oracle.redo.statements import StatementReader
 from floodmark.connectors.oracle.values.raw_columns import raw_columns

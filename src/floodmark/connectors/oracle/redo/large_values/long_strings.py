@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from floodmark.connectors.oracle.redo.large_objects import Selections, selected, unknown_form
+from floodmark.connectors.oracle.redo.large_values.large_objects import Selections, selected, unknown_form
 
 _BLOCK = r"(?s)^\s*DECLARE.*?BEGIN.*? Stmt := '(?P<update>.*)';\s*$"
 _UPDATE = r'(?s)^update (?P<table>"[^"]+"\."[^"]+") set "(?P<column>[^"]+)" = :\S+ where (?P<where>.*)$'

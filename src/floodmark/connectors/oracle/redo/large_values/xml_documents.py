@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from floodmark.connectors.oracle.redo.large_objects import Selections, selected, unknown_form
+from floodmark.connectors.oracle.redo.large_values.large_objects import Selections, selected, unknown_form
 
 _TABLE = r'(?P<table>"[^"]+"\."[^"]+")'
 _WHERE = r" where (?P<where>.*?)(?: for update)?;?\s*$"

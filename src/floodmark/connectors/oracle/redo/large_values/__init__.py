@@ -1,0 +1,1 @@
+"""Statements about values that LogMiner shows apart from their rows."""

@@ -1,0 +1,138 @@
+"""Statements in blocks of many that are alike are read as they are in blocks of few."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Sequence
+
+import pyarrow as pa
+import pytest
+
+from floodmark.connectors.oracle.redo.alike import ALIKE
+from floodmark.connectors.oracle.redo.calls import Kind, contents
+from floodmark.connectors.oracle.redo.scanner import Form, Side
+from floodmark.connectors.oracle.redo.statements import StatementReader
+from floodmark.connectors.oracle.redo.values import Statements
+
+COLUMNS = ["ID", "NAME", "AT", "DOC", "Ж", "FLAG", "UNTIL", "N", "A B"]
+TEXTS = [
+    "'",
+    "''",
+    "a",
+    "it's",
+    ",",
+    " and ",
+    " IS NULL",
+    "NULL",
+    '"',
+    '"NAME" = ',
+    "Ж",
+    "漢字",
+    "x" * 30,
+    "",
+    ");",
+    " ",
+]
+KINDS: list[Callable[[random.Random], str]] = [
+    lambda chance: _quoted("".join(chance.choices(TEXTS, k=chance.randrange(4)))),
+    lambda chance: f"'{chance.randrange(10 ** chance.randrange(1, 9))}'",
+    lambda chance: f"TO_DATE('{chance.randrange(1000, 3000)}-01-02', 'YYYY-MM-DD')",
+    lambda chance: f"TO_TIMESTAMP('{chance.randrange(1000, 3000)}-01-02 03:04:05.{chance.choice(['', '5'])}')",
+    lambda chance: f"HEXTORAW('{'ab' * chance.randrange(3)}')",
+    lambda chance: f"UNISTR('\\04{chance.randrange(10, 60)}{chance.choice(['', 'x'])}')",
+    lambda chance: chance.choice(["EMPTY_CLOB()", "'text'"]),
+    lambda _: "EMPTY_BLOB()",
+    lambda chance: str(chance.randrange(100)),
+    lambda _: "Unsupported Type",
+    lambda chance: f"'{chance.randrange(9)}' || 'x'",
+]
+
+
+def _quoted(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"
+
+
+def block(chance: random.Random, count: int) -> list[str]:
+    """Return statements of a table, each column of which has one kind of values, and a few that differ in a letter."""
+    kinds = [chance.choice(KINDS) for _ in COLUMNS]
+    nulls = [chance.choice([0.0, 0.0, 0.1, 0.5, 1.0]) for _ in COLUMNS]
+    changes = [chance.sample(range(len(COLUMNS)), chance.randrange(1, 4)) for _ in range(chance.choice([1, 2, 40]))]
+    row_id = chance.random() < 0.2
+    alias = chance.choice(["", "", "a"])
+    weights = chance.choice([(1, 0, 0), (0, 1, 0), (0, 0, 1), (1, 1, 1)])
+    return [
+        _changed(chance, _statement(chance, kinds, nulls, chance.choice(changes), row_id, alias, weights))
+        for _ in range(count)
+    ]
+
+
+def _statement(
+    chance: random.Random,
+    kinds: Sequence[Callable[[random.Random], str]],
+    nulls: Sequence[float],
+    changed: Sequence[int],
+    row_id: bool,
+    alias: str,
+    weights: Sequence[int],
+) -> str:
+    def value(number: int) -> str:
+        return "NULL" if chance.random() < nulls[number] else kinds[number](chance)
+
+    def item(number: int) -> str:
+        name, text = (f"{alias}." if alias else "") + f'"{COLUMNS[number]}"', value(number)
+        return f"{name} IS NULL" if text == "NULL" else f"{name} = {text}"
+
+    kind = chance.choices(["insert", "update", "delete"], weights)[0]
+    if kind == "insert":
+        names = ",".join(f'"{name}"' for name in COLUMNS)
+        return f'insert into "S"."T"({names}) values ({",".join(map(value, range(len(COLUMNS))))});'
+    where = " where " + " and ".join(map(item, range(len(COLUMNS)))) + (" and ROWID = 'AAA'" if row_id else "") + ";"
+    if kind == "delete":
+        return f'delete from "S"."T"{alias and " " + alias}{where}'
+    new = ", ".join(f'"{COLUMNS[number]}" = {value(number)}' for number in changed)
+    return f'update "S"."T"{alias and " " + alias} set {new}{where}'
+
+
+def _changed(chance: random.Random, statement: str) -> str:
+    """Return a statement, one in 20 with another letter somewhere, or one more or less, or without its end."""
+    # Of a text of UNISTR, another letter may make none.
+    if chance.random() > 0.05 or "UNISTR" in statement:
+        return statement
+    at = chance.randrange(len(statement))
+    return chance.choice(
+        [
+            statement[:at] + chance.choice("'x\" ,;()Ж") + statement[at + 1 :],
+            statement[:at] + statement[at + 1 :],
+            statement[:at] + chance.choice("'x\" ,;()Ж") + statement[at:],
+            statement[:at],
+            statement.rstrip(";"),
+        ]
+    )
+
+
+def found_in(read: Statements, rows: int) -> list[list[object]]:
+    """Return what is known of each statement: problem, and form, text, kind and content of all values."""
+    found: list[list[object]] = [[read.problems.get(row)] for row in range(rows)]
+    for side in Side:
+        for column in range(len(COLUMNS)):
+            texts, meant = read.texts(side, column).to_pylist(), contents(read, side, column)
+            content = meant.texts.to_pylist()
+            for row in range(rows):
+                form = Form(read.forms[side, column, row]).name
+                found[row].append((form, texts[row], Kind(meant.kinds[row]).name, content[row]))
+    return found
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_large_blocks_are_read_as_small_ones(seed: int) -> None:
+    """No pattern is looked for in blocks of few statements."""
+    chance = random.Random(seed)
+    reader, other = StatementReader(COLUMNS), StatementReader(COLUMNS)
+    for _ in range(2):
+        statements = block(chance, 300)
+        together = found_in(reader.read(pa.array(statements, pa.string())), len(statements))
+        small = []
+        for first in range(0, len(statements), ALIKE - 1):
+            some = statements[first : first + ALIKE - 1]
+            small += found_in(other.read(pa.array(some, pa.string())), len(some))
+        assert together == small
