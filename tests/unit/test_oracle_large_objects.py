@@ -20,7 +20,7 @@ from floodmark.connectors.oracle.decode.structure import TableStructure
 from floodmark.connectors.oracle.mining.operations import Operation
 from floodmark.connectors.oracle.mining.row_ids import NO_ROW_ID, known_row_id
 from floodmark.connectors.oracle.mining.transactions import Committed
-from floodmark.connectors.oracle.redo import large_objects, long_strings, xml_documents
+from floodmark.connectors.oracle.redo.large_values import large_objects, long_strings, xml_documents
 from floodmark.connectors.oracle.redo.statements import StatementReader
 from floodmark.connectors.oracle.structures.table import Column, Table
 from floodmark.connectors.oracle.types.settings import OracleSettings

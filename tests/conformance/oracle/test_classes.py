@@ -26,7 +26,7 @@ from floodmark.connectors.oracle.mining.contents_query import (
     unbuffered_query,
 )
 from floodmark.connectors.oracle.mining.logs import LogFile, of_destinations
-from floodmark.connectors.oracle.redo import large_objects
+from floodmark.connectors.oracle.redo.large_values import large_objects
 from floodmark.connectors.oracle.redo.scanner import Side
 from floodmark.connectors.oracle.redo.statements import StatementReader
 from floodmark.connectors.oracle.sql import MOST_CONSTANTS

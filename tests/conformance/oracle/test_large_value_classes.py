@@ -16,7 +16,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from floodmark.connectors.oracle.redo import long_strings, xml_documents
+from floodmark.connectors.oracle.redo.large_values import long_strings, xml_documents
 from floodmark.connectors.oracle.redo.large_values.large_objects import Selections
 from floodmark.connectors.oracle.redo.scanner import Side
 from floodmark.connectors.oracle.redo.statements import StatementReader

@@ -13,7 +13,7 @@ from floodmark.connectors.oracle.decode.large_objects.content import Document, L
 from floodmark.connectors.oracle.decode.large_objects.pending import Pending
 from floodmark.connectors.oracle.mining.operations import Operation
 from floodmark.connectors.oracle.mining.row_ids import known_row_id
-from floodmark.connectors.oracle.redo import large_objects, long_strings, xml_documents
+from floodmark.connectors.oracle.redo.large_values import large_objects, long_strings, xml_documents
 from floodmark.errors import DecodeError
 
 Numbers = NDArray[np.int64]
