@@ -40,7 +40,6 @@ REFUSED: Mapping[str, str] = {
     "log.mining.path.dictionary": _NOT_YET,
     "log.mining.restart.connection": "see log.mining.session.max.ms",
     "openlogreplicator.<option>": _ACCEPTED_ADAPTERS,
-    "rac.nodes": _NOT_YET,
     "secondary.<option>": _NOT_YET,
     "xstream.<option>": _ACCEPTED_ADAPTERS,
 }

@@ -17,6 +17,7 @@ from floodmark.connectors.oracle.types.settings import OracleSettings
 
 _THIN = re.compile(r"jdbc:oracle:thin:@(?://)?(?P<address>.+)", re.IGNORECASE | re.DOTALL)
 """A JDBC URL of Oracle's thin driver; what follows is what python-oracledb calls a DSN."""
+_HAS_PORT = re.compile(r":\d+$")
 _NAME = r"^[A-Za-z][A-Za-z0-9_$#]{0,127}$"
 """A name that SQL takes without quotes."""
 
@@ -155,6 +156,12 @@ class OracleOptions(CommonOptions):
         "Table that is written to so that the server writes its log; it is created if it isn't there.",
         pattern=_NAME,
     )
+    rac_nodes: Words = option(
+        "rac.nodes",
+        (),
+        "Hosts of a cluster's instances, each with `:port` if it isn't `database.port`: all of them must write their "
+        "log, or changes wait for those that have nothing to write.",
+    )
     mining_read_only: bool = option(
         "log.mining.read.only", False, "Whether nothing is written to the database; changes may then come later."
     )
@@ -250,6 +257,14 @@ class OracleOptions(CommonOptions):
         protocol = "tcps://" if self.tls else ""
         host = f"[{self.hostname}]" if ":" in str(self.hostname) else self.hostname
         return f"{protocol}{host}:{self.port}/{self.dbname}"
+
+    def node_addresses(self) -> list[str]:
+        """Return what python-oracledb connects to for each of ``rac.nodes``."""
+        protocol = "tcps://" if self.tls else ""
+        return [
+            f"{protocol}{node if _HAS_PORT.search(node) else f'{node}:{self.port}'}/{self.dbname}"
+            for node in self.rac_nodes
+        ]
 
     @property
     def place(self) -> str:

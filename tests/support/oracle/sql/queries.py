@@ -176,11 +176,12 @@ def _column_name(column: exp.Expr) -> str:
 
 
 def _value_of(rows: Mapping[str, Row], name: str) -> Callable[[str], Any]:
-    return lambda place: rows[place][name]
+    # A column that was added later is null in the rows of before.
+    return lambda place: rows[place].get(name)
 
 
 def _shown_value_of(rows: Mapping[str, Row], call: exp.Expr, column: Column, session: Session) -> Callable[[str], Any]:
-    return lambda place: shown(call, column.type, rows[place][column.name], session.formats)
+    return lambda place: shown(call, column.type, rows[place].get(column.name), session.formats)
 
 
 def _result(found: duckdb.DuckDBPyConnection, tree: exp.Expr) -> Result:

@@ -39,9 +39,10 @@ class Session:
         database: that it is connected to.
         user: who has logged in.
         container: that it begins in; empty: the root, or the database if it has no containers.
+        thread: the redo thread of its instance.
     """
 
-    def __init__(self, database: OracleDatabase, user: str, container: str = "") -> None:
+    def __init__(self, database: OracleDatabase, user: str, container: str = "", thread: int = 1) -> None:
         self.database = database
         self.user = user
         self.container = container or ROOT
@@ -49,6 +50,7 @@ class Session:
         self.logminer: LogMiner = LogMiner(database)
         self.sql_terminator = False
         self.looks_back_to: int | None = None
+        self._thread = thread
         self._engine: queries.Engine | None = None
         self._number = database.new_session()
         self._transaction: Transaction | None = None
@@ -129,7 +131,7 @@ class Session:
     def transaction(self) -> Transaction:
         """Return the session's transaction, which its first change begins."""
         if self._transaction is None:
-            self._transaction = self.database.begin(self.user, session=True)
+            self._transaction = self.database.begin(self.user, self._thread, session=True)
         return self._transaction
 
     def require(self, name: str) -> None:

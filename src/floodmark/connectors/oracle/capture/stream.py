@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 
 import numpy as np
@@ -38,9 +39,9 @@ from floodmark.connectors.oracle.mining.view import ROWS
 from floodmark.connectors.oracle.options import OracleOptions
 from floodmark.connectors.oracle.position import Position, behind
 from floodmark.connectors.oracle.schema.follower import SchemaFollower
-from floodmark.connectors.oracle.server.connection import Connection, close
+from floodmark.connectors.oracle.server.connection import Connection, close, connect
 from floodmark.connectors.oracle.server.database import current_scn
-from floodmark.connectors.oracle.server.flush import FlushTable
+from floodmark.connectors.oracle.server.flush import FlushTables
 from floodmark.connectors.oracle.structures.table import Table
 from floodmark.errors import ConnectError, SourceStateError, UnreadableLogError
 from floodmark.logger import get_logger
@@ -92,7 +93,7 @@ class OracleStream:
         self._wanted = WantedRows(options)
         self._session: MiningSession | None = None
         self._windows: Windows | None = None
-        self._flush: FlushTable | None = None
+        self._flush: FlushTables | None = None
         self._work: Iterator[int] | None = None
         self._next_window = 0.0
 
@@ -105,7 +106,7 @@ class OracleStream:
             self._identity = database.identity
             self._session = MiningSession(conn, self._options.wanted_rows(), self._options.fetch_size)
             self._windows = Windows(self._options, conn)
-            self._flush = None if self._options.mining_read_only else FlushTable(conn, self._options.flush_table)
+            self._flush = self._flushing(conn)
             begin = Position.parse(position).scn - 1 if known is None else known.begin
             prove_kept(conn, begin, self._options.archive_hours, self._windows.destinations)
         except BaseException:
@@ -164,6 +165,18 @@ class OracleStream:
         log.info("window_begins", after=window.after, upto=window.upto, logs=len(window.logs))
         self._work = self._mine(self._session.mine(window.logs, window.after, window.upto), window)
 
+    def _flushing(self, conn: Connection) -> FlushTables | None:
+        options = self._options
+        if options.mining_read_only:
+            return None
+        others = [partial(connect, options, True, address) for address in options.node_addresses()]
+        return FlushTables(conn, options.flush_table, others)
+
+    def _close_nodes(self) -> None:
+        flush, self._flush = self._flush, None
+        if flush is not None:
+            flush.close()
+
     def _pause(self) -> None:
         self._next_window = time.monotonic() + self._options.poll_interval_ms / 1000
 
@@ -177,7 +190,8 @@ class OracleStream:
         close(self._session.conn)
         self._session = MiningSession(fresh, self._options.wanted_rows(), self._options.fetch_size)
         self._windows = Windows(self._options, fresh)
-        self._flush = None if self._options.mining_read_only else FlushTable(fresh, self._options.flush_table)
+        self._close_nodes()
+        self._flush = self._flushing(fresh)
 
     def _mine(self, batches: Iterator[pa.Table], window: Window) -> Iterator[int]:
         """Take the rows of a window; yield after each step, so that a segment can be cut."""
@@ -350,6 +364,7 @@ class OracleStream:
 
     def close(self) -> None:
         """Close the connection."""
+        self._close_nodes()
         session, self._session = self._session, None
         if session is not None:
             close(session.conn)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from floodmark.connectors.oracle.mining.available_logs import archive_destinations, available_logs, largest_log
@@ -16,6 +16,9 @@ from floodmark.errors import LogGoneError, UnreadableLogError
 from floodmark.logger import get_logger
 
 log = get_logger(__name__)
+
+SILENCE_S = 60.0
+"""How long an instance may write nothing before a line of the log says so."""
 
 _CURE = (
     "Ways out: restore the archived logs where V$ARCHIVED_LOG says that they are; raise log.mining.log.wait.ms if they "
@@ -54,6 +57,8 @@ class Windows:
         self._destinations = archive_destinations(conn, options.destinations)
         self._log_bytes = largest_log(conn)
         self._lacks_since: float | None = None
+        self._slowest = 0, 0
+        self._slow_since = 0.0
 
     @property
     def destinations(self) -> tuple[str, ...]:
@@ -89,8 +94,21 @@ class Windows:
         What is in an instance's memory only may have lower numbers than what another one has written. The last record
         itself may be incomplete.
         """
-        written = [one.last_scn - 1 for one in threads if one.is_open]
-        return min([current_scn(self._conn), *written])
+        now = current_scn(self._conn)
+        written = {one.number: one.last_scn - 1 for one in threads if one.is_open}
+        self._warn_of_silence(written)
+        return min([now, *written.values()])
+
+    def _warn_of_silence(self, written: Mapping[int, int]) -> None:
+        """Say so if an instance doesn't write its log for long: the changes of all others wait for it."""
+        slowest = min(written, key=lambda number: written[number], default=0)
+        place = slowest, written.get(slowest, 0)
+        now = time.monotonic()
+        if place != self._slowest:
+            self._slowest, self._slow_since = place, now
+        elif len(written) > 1 and now - self._slow_since > SILENCE_S:
+            self._slow_since = now
+            log.warning("instance_writes_no_log", thread=slowest, scn=place[1], next="name its host in rac.nodes")
 
     def _wait(self, lack: Lack, after: int) -> None:
         """Wait for a log that may only be late, since it is being archived."""

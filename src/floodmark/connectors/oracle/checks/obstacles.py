@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from floodmark.connectors.contract.findings import Finding, name_list
+from floodmark.connectors.oracle.mining.available_logs import available_logs
+from floodmark.connectors.oracle.mining.session import GRANT
 from floodmark.connectors.oracle.server.catalog import StoredTable
 from floodmark.connectors.oracle.server.connection import Connection, run, value
-from floodmark.connectors.oracle.server.database import read_database
+from floodmark.connectors.oracle.server.database import current_scn, read_database
+from floodmark.errors import FloodmarkError
 
 _LOGGED = frozenset(("YES", "IMPLICIT"))
 ARCHIVELOG = "ARCHIVELOG"
@@ -51,6 +54,25 @@ def supplemental_logging(conn: Connection) -> Finding:
         "ALTER DATABASE ADD SUPPLEMENTAL LOG DATA; (in the root container). RDS: "
         "EXEC rdsadmin.rdsadmin_util.alter_supplemental_logging('ADD').",
     )
+
+
+def mining_rights(conn: Connection, destinations: Sequence[str]) -> None:
+    """Verify that the account may list the logs and use LogMiner.
+
+    Args:
+        conn: a connection to where the log is mined.
+        destinations: names of the archive destinations.
+
+    Raises:
+        PrivilegeError: it may not.
+    """
+    available_logs(conn, current_scn(conn), 0, False, destinations)
+    try:
+        run(conn, "BEGIN SYS.DBMS_LOGMNR.END_LOGMNR(); END;", "asking LogMiner", GRANT)
+    except FloodmarkError as exc:
+        # That there is no session to end says that one might end it.
+        if "ORA-01307" not in exc.what:
+            raise
 
 
 def unlogged_columns(conn: Connection, captured: Sequence[StoredTable]) -> list[Finding]:

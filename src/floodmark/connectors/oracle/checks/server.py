@@ -5,7 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from floodmark.connectors.contract.findings import Check, Finding, name_list, results
-from floodmark.connectors.oracle.checks.obstacles import log_mode, supplemental_logging, unlogged_columns
+from floodmark.connectors.oracle.checks.obstacles import (
+    log_mode,
+    mining_rights,
+    supplemental_logging,
+    unlogged_columns,
+)
 from floodmark.connectors.oracle.continuity.check import prove, prove_kept
 from floodmark.connectors.oracle.continuity.resume_point import ResumePoint
 from floodmark.connectors.oracle.decode.structure import TableStructure
@@ -77,7 +82,7 @@ def _checked(
         ("log mode", lambda: [log_mode(root)]),
         ("supplemental logging", lambda: [supplemental_logging(root)]),
         ("privileges", lambda: _privileges(root)),
-        ("LogMiner", lambda: _logminer(root)),
+        ("LogMiner", lambda: _logminer(root, options)),
         ("open transactions", lambda: _open_transactions(root, options)),
         ("logs", lambda: _logs(root, options)),
         ("checkpoint", lambda: _checkpoint(root, options, offset)),
@@ -114,17 +119,8 @@ def _readable(root: Connection, view: str) -> bool:
     return True
 
 
-def _logminer(root: Connection) -> list[Finding]:
-    """Check that LogMiner can be used, by ending a session that isn't there: ORA-01307 says that one may."""
-    grants = (
-        "GRANT EXECUTE ON DBMS_LOGMNR TO <account> CONTAINER=ALL; GRANT LOGMINING TO <account> CONTAINER=ALL; "
-        "GRANT SELECT ON V_$LOGMNR_CONTENTS TO <account> CONTAINER=ALL;"
-    )
-    try:
-        run(root, "BEGIN SYS.DBMS_LOGMNR.END_LOGMNR(); END;", "asking LogMiner")
-    except FloodmarkError as exc:
-        if "ORA-01307" not in exc.what:
-            return [Finding("LogMiner", "error", exc.what, grants)]
+def _logminer(root: Connection, options: OracleOptions) -> list[Finding]:
+    mining_rights(root, archive_destinations(root, options.destinations))
     return [Finding("LogMiner", "ok", "may be used")]
 
 

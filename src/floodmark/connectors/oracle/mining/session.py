@@ -18,9 +18,7 @@ from floodmark.connectors.oracle.server.connection import Connection, batches, r
 from floodmark.connectors.oracle.server.database import utc_offset_s
 from floodmark.connectors.oracle.sql import constant
 
-_GRANT = (
-    "GRANT EXECUTE ON DBMS_LOGMNR, LOGMINING, and SELECT ON V_$LOGMNR_CONTENTS TO the account (see docs/oracle.md)."
-)
+GRANT = "GRANT EXECUTE ON DBMS_LOGMNR, LOGMINING, and SELECT ON V_$LOGMNR_CONTENTS TO the account (see docs/oracle.md)."
 _OPTIONS = "DBMS_LOGMNR.DICT_FROM_ONLINE_CATALOG + DBMS_LOGMNR.NO_ROWID_IN_STMT"
 
 
@@ -54,7 +52,7 @@ class MiningSession:
         """
         self._use(sorted(logs, key=lambda log: log.place))
         bounds = f"startScn => '{after}', endScn => '{upto}', options => {_OPTIONS}"
-        run(self.conn, f"BEGIN SYS.DBMS_LOGMNR.START_LOGMNR({bounds}); END;", "starting LogMiner", _GRANT)
+        run(self.conn, f"BEGIN SYS.DBMS_LOGMNR.START_LOGMNR({bounds}); END;", "starting LogMiner", GRANT)
         # It may change with the seasons.
         offset_s = utc_offset_s(self.conn)
         for fetched in batches(
@@ -71,5 +69,5 @@ class MiningSession:
         for number, log in enumerate(logs):
             option = "ADDFILE" if number else "NEW"
             file = f"LOGFILENAME => {constant(log.name)}, OPTIONS => DBMS_LOGMNR.{option}"
-            run(self.conn, f"BEGIN SYS.DBMS_LOGMNR.ADD_LOGFILE({file}); END;", f"adding the log {log.name}", _GRANT)
+            run(self.conn, f"BEGIN SYS.DBMS_LOGMNR.ADD_LOGFILE({file}); END;", f"adding the log {log.name}", GRANT)
         self._logs = wanted

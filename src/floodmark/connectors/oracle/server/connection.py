@@ -76,12 +76,13 @@ class ConnectionOptions(Protocol):
         """Return the statements that each session begins with."""
 
 
-def connect(options: ConnectionOptions, to_mine: bool = False) -> Connection:
+def connect(options: ConnectionOptions, to_mine: bool = False, address: str = "") -> Connection:
     """Open a connection to the database whose tables are captured, or to where its log is mined.
 
     Args:
         options: the source's options.
         to_mine: whether it is for LogMiner: then it leads to the root of the containers, if there are some.
+        address: of another instance of the database; empty: the options'.
 
     Raises:
         LoginError: the server refuses the login.
@@ -92,7 +93,7 @@ def connect(options: ConnectionOptions, to_mine: bool = False) -> Connection:
         conn = oracledb.connect(
             user=options.user,
             password=_text(options.password),
-            dsn=options.address,
+            dsn=address or options.address,
             tcp_connect_timeout=options.connect_timeout_ms / 1000,
             wallet_location=options.tls_wallet,
             wallet_password=_text(options.tls_wallet_password),
@@ -100,7 +101,7 @@ def connect(options: ConnectionOptions, to_mine: bool = False) -> Connection:
             retry_count=0,
         )
     except (*ERRORS, ValueError) as exc:
-        raise refusal(options.place, options.user, options.connect_timeout_ms, exc) from None
+        raise refusal(address or options.place, options.user, options.connect_timeout_ms, exc) from None
     try:
         conn.call_timeout = options.query_timeout_ms
         for number, statement in enumerate(options.session_statements(), 1):

@@ -5,12 +5,44 @@ The log writer writes at every commit, so a table of our own is changed and comm
 
 from __future__ import annotations
 
-from floodmark.connectors.oracle.server.connection import Connection, run, value
+from collections.abc import Callable, Sequence
+
+from floodmark.connectors.oracle.server.connection import Connection, close, run, value
 
 _CURE = (
     "GRANT CREATE TABLE TO the account, and give it a quota in its default tablespace; or set "
     "log.mining.read.only=true, with which changes may come later."
 )
+
+
+class FlushTables:
+    """The table as each instance of a cluster writes to it: an instance writes only its own log.
+
+    Args:
+        conn: a connection to where the log is mined.
+        name: of the table.
+        others: open connections to the other instances.
+    """
+
+    def __init__(self, conn: Connection, name: str, others: Sequence[Callable[[], Connection]] = ()) -> None:
+        self._tables = [FlushTable(conn, name)]
+        self._name = name
+        self._others = others
+        self._connections: list[Connection] = []
+
+    def flush(self, scn: int) -> None:
+        """Let all instances write their logs; see ``FlushTable.flush``."""
+        if self._others and not self._connections:
+            self._connections = [connecting() for connecting in self._others]
+            self._tables = [FlushTable(conn, self._name) for conn in self._connections]
+        for table in self._tables:
+            table.flush(scn)
+
+    def close(self) -> None:
+        """Close the connections to the other instances."""
+        for conn in self._connections:
+            close(conn)
+        self._connections = []
 
 
 class FlushTable:

@@ -14,7 +14,7 @@ from floodmark.connectors.contract.read_points import ReadPoint
 from floodmark.connectors.guardrail import guard
 from floodmark.connectors.oracle.capture.stream import CaptureState, OracleStream
 from floodmark.connectors.oracle.capture.window import Trouble
-from floodmark.connectors.oracle.checks.obstacles import unlogged_columns
+from floodmark.connectors.oracle.checks.obstacles import mining_rights, unlogged_columns
 from floodmark.connectors.oracle.continuity.check import prove, prove_kept
 from floodmark.connectors.oracle.continuity.resume_point import ResumePoint
 from floodmark.connectors.oracle.mining.available_logs import archive_destinations
@@ -179,7 +179,9 @@ class OracleLog:
 
     def _prove_kept(self, conn: Connection, begin: int) -> None:
         options = self._options
-        prove_kept(conn, begin, options.archive_hours, archive_destinations(conn, options.destinations))
+        destinations = archive_destinations(conn, options.destinations)
+        mining_rights(conn, destinations)
+        prove_kept(conn, begin, options.archive_hours, destinations)
 
     def _proven(self, position: str, bookmark: dict[str, Json] | None) -> ResumePoint | None:
         known = None if bookmark is None else ResumePoint.from_json(bookmark)

@@ -95,6 +95,8 @@ class OracleSnapshots:
     def _opened(self) -> OracleReadPoint:
         conn = self._session.ordinary()
         found = read_database(conn)
+        # A structure from before the number might lack columns that the rows have then.
+        self._tables.snapshot.forget()
         token = ReadPointToken(found.scn, micros_of(conn, found.scn), found.identity)
         return OracleReadPoint(token, self._session, self._tables)
 

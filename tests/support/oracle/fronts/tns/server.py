@@ -39,6 +39,7 @@ VERSION_NUMBER = 0x13160000
 
 class _Server(Served):
     tls: ssl.SSLContext | None = None
+    thread = 1
 
     def __init__(self, address: tuple[str, int], handler: type[_Handler]) -> None:
         self.open: set[_Handler] = set()
@@ -52,10 +53,14 @@ class TnsServer(Front[_Server]):
         database: what is served.
         tls: serves with TLS.
         port: where to listen; 0: wherever there is room.
+        thread: the redo thread of the instance that is served.
     """
 
-    def __init__(self, database: OracleDatabase, tls: ssl.SSLContext | None = None, port: int = 0) -> None:
+    def __init__(
+        self, database: OracleDatabase, tls: ssl.SSLContext | None = None, port: int = 0, thread: int = 1
+    ) -> None:
         super().__init__(_Server(("127.0.0.1", port), _Handler), database)
+        self._server.thread = thread
         self._server.tls = tls
 
     def cut_connections(self) -> None:
@@ -212,7 +217,7 @@ class _Handler(socketserver.BaseRequestHandler):
         answer = self._login.answer(given, self.server.database.settings.name)
         if answer is None:
             return self._status(OracleError(1017))
-        self._session = Session(self.server.database, self._user)
+        self._session = Session(self.server.database, self._user, thread=self.server.thread)
         return answer + self._status()
 
     def _credentials(self, message: Reader) -> tuple[bytes, dict[str, bytes]]:

@@ -1,0 +1,485 @@
+"""What Oracle's connector meets outside of the happy world: other databases, lost logs, undo, statements, threads."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable, Iterator
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from floodmark.connectors.load import load_options
+from floodmark.connectors.registry import connector_module
+from floodmark.errors import (
+    CheckpointError,
+    ConfigError,
+    FloodmarkError,
+    ForkedLogError,
+    LogGoneError,
+    LoginError,
+    PrivilegeError,
+    SchemaHistoryError,
+    SourceStateError,
+)
+from tests.support.hurry import hurry
+from tests.support.inprocess import InProcess
+from tests.support.oracle.model.database import OracleDatabase
+from tests.support.oracle.model.redo import Operation
+from tests.support.oracle.model.tables import column
+from tests.support.oracle.scene import COLUMNS, SCHEMA, Rows, Scene, applied
+
+
+@pytest.fixture(autouse=True)
+def in_a_hurry(monkeypatch: pytest.MonkeyPatch) -> None:
+    hurry(monkeypatch)
+
+
+@pytest.fixture
+def scene(tmp_path: Path) -> Iterator[Scene]:
+    with Scene(tmp_path) as made:
+        yield made
+
+
+@pytest.fixture
+def threads(tmp_path: Path) -> Iterator[Scene]:
+    """Return a scene with two instances."""
+    with Scene(tmp_path, OracleDatabase(threads=2)) as made:
+        yield made
+
+
+def stopped(scene: Scene, **more: str) -> tuple[InProcess, Rows]:
+    """Return a query that has delivered everything and was stopped, and its rows."""
+    query = scene.query(**more)
+    rows = query.drain()
+    query.stop()
+    return query, rows
+
+
+def goes_on(scene: Scene, query: InProcess, rows: Rows, **more: str) -> Rows:
+    """Deliver what follows in another process, and prove that the table is as the source's; return what came."""
+    found = scene.query(query.offset, **more).drain()
+    assert applied([*rows, *found]) == scene.expected()
+    return found
+
+
+def test_what_is_open_when_a_query_begins_is_delivered_when_it_is_committed(scene: Scene) -> None:
+    with scene.database.lock:
+        early = scene.database.begin()
+        early.insert(scene.table, ID=Decimal(50), V=Decimal(1), PAD="open")
+        early.update(scene.table, {"ID": 2}, V=Decimal(9))
+        scene.database.switch_log()
+    query, rows = stopped(scene)
+    assert len(rows) == 20
+    with scene.database.lock:
+        early.delete(scene.table, {"ID": 3})
+        early.commit()
+        scene.database.background()
+    assert [row["op"] for row in goes_on(scene, query, rows)] == ["c", "u", "d", "d"]
+
+
+def test_what_is_open_may_be_cut_if_that_is_asked_for(scene: Scene) -> None:
+    with scene.database.lock:
+        early = scene.database.begin()
+        early.insert(scene.table, ID=Decimal(50), V=Decimal(1), PAD="open")
+    query, _ = stopped(scene, log_mining_transaction_snapshot_boundary_mode="skip")
+    with scene.database.lock:
+        early.delete(scene.table, {"ID": 3})
+        early.commit()
+        scene.database.background()
+    assert [row["op"] for row in scene.query(query.offset).drain() if row["value"]] == ["d"]
+
+
+def test_log_switches_and_long_transactions(scene: Scene) -> None:
+    query, rows = stopped(scene)
+    with scene.database.lock:
+        long = scene.database.begin()
+        long.insert(scene.table, ID=Decimal(60), V=Decimal(1), PAD="long")
+    for number in range(100, 106):
+        scene.write(number)
+        with scene.database.lock:
+            scene.database.switch_log()
+        found = scene.query(query.offset)
+        rows += found.drain()
+        found.stop()
+        query.offset = found.offset
+    with scene.database.lock:
+        long.update(scene.table, {"ID": 60}, V=Decimal(2))
+        long.commit()
+        scene.database.background()
+    assert [row["op"] for row in goes_on(scene, query, rows)] == ["c", "u"]
+
+
+def test_archived_logs_alone(scene: Scene) -> None:
+    more = {"log_mining_archive_log_only_mode": "true"}
+    with scene.database.lock:
+        scene.database.switch_log()
+    query = scene.query(**more)
+    rows = query.step()
+    while query.offset["snapshot"] is not None:
+        rows += query.step()
+    scene.write(100)
+    with scene.database.lock:
+        scene.database.switch_log()
+        scene.database.background()
+    for _ in range(100):
+        rows += query.step()
+        if applied(rows) == scene.expected():
+            return
+    raise AssertionError("The archived changes don't come.")
+
+
+def test_a_log_that_is_archived_late_is_waited_for(scene: Scene) -> None:
+    query, rows = stopped(scene)
+    scene.write(100)
+    late = scene.database.threads[1].current
+    destination = scene.database.destinations[0]
+    with scene.database.lock:
+        scene.database.destinations[0] = type(destination)(1, destination.name, "ERROR")
+        scene.database.switch_log()
+        scene.database.destinations[0] = destination
+    again = scene.query(query.offset)
+    assert again.step() == []
+    with scene.database.lock:
+        for log in scene.database.threads[1].logs:
+            if log.sequence >= late.sequence and not log.is_current:
+                log.archived[destination.name] = f"/arch/1_{log.sequence}_1.arc"
+    rows += again.drain()
+    assert applied(rows) == scene.expected()
+
+
+def test_a_log_that_never_comes_is_an_error(scene: Scene) -> None:
+    query, _ = stopped(scene)
+    scene.write(100)
+    late = scene.database.threads[1].current
+    destination = scene.database.destinations[0]
+    with scene.database.lock:
+        scene.database.switch_log()
+        scene.database.destinations[0] = type(destination)(1, destination.name, "ERROR")
+        for _ in range(4):
+            scene.database.switch_log()
+        scene.database.destinations[0] = destination
+        scene.database.switch_log()
+    again = scene.query(query.offset, log_mining_log_wait_ms="100")
+    with pytest.raises(LogGoneError, match=f"the log {late.sequence + 1} and later is missing") as caught:
+        again.drain()
+    assert "log.mining.log.wait.ms" in caught.value.cure
+
+
+Break = Callable[[OracleDatabase, int], None]
+
+
+def _other_database(database: OracleDatabase, scn: int) -> None:
+    del scn
+    database.settings.database_id += 1
+
+
+def _reset_behind(database: OracleDatabase, scn: int) -> None:
+    database.settings.resetlogs = scn + 1000
+
+
+def _reset_before(database: OracleDatabase, scn: int) -> None:
+    database.settings.resetlogs = scn - 1000
+
+
+def _earlier(database: OracleDatabase, scn: int) -> None:
+    database.clock.scn = scn - 1000
+
+
+@pytest.mark.parametrize(
+    ("broken", "kind", "words"),
+    [
+        (_other_database, ForkedLogError, "another one"),
+        (_reset_behind, LogGoneError, "earlier life"),
+        (_reset_before, ForkedLogError, "not part of it any more"),
+        (_earlier, ForkedLogError, "restored to an earlier time"),
+    ],
+)
+def test_another_database_or_another_life_of_it(
+    scene: Scene, broken: Break, kind: type[FloodmarkError], words: str
+) -> None:
+    query, _ = stopped(scene)
+    broken(scene.database, scene.database.clock.scn)
+    with pytest.raises(kind, match=words) as caught:
+        scene.query(query.offset).step()
+    assert type(caught.value) is kind
+    assert "checkpoint" in caught.value.cure
+
+
+def test_undo_that_is_gone_ends_in_another_read_point(scene: Scene) -> None:
+    query = scene.query(snapshot_chunk_bytes="8192")
+    end = query.reader.latestOffset(query.offset, query.reader.getDefaultReadLimit())
+    scene.write(100)
+    scene.database.settings.undo_scns = 5
+    with scene.database.step():
+        pass
+    rows = query.run(end)
+    query.offset = end
+    scene.database.settings.undo_scns = 1 << 60
+    assert rows == []
+    rows += query.drain()
+    assert applied(rows) == scene.expected()
+
+
+def test_a_table_that_is_altered_before_it_is_read(scene: Scene) -> None:
+    query = scene.query()
+    end = query.reader.latestOffset(query.offset, query.reader.getDefaultReadLimit())
+    with scene.database.lock:
+        wider = (*COLUMNS, column("N", "NUMBER(5,0)"))
+        scene.database.ddl(scene.table, 'ALTER TABLE "S"."T" ADD ("N" NUMBER(5,0))', columns=wider)
+        scene.database.background()
+    rows = query.run(end)
+    query.offset = end
+    assert rows == []
+    rows += query.drain()
+    assert [len(one) for one in applied(rows)] == [4] * 20
+
+
+def altered(scene: Scene) -> None:
+    """Add a column, and insert a row that has it."""
+    with scene.database.lock:
+        wider = (*COLUMNS, column("N", "NUMBER(5,0)"))
+        scene.database.ddl(scene.table, 'ALTER TABLE "S"."T" ADD ("N" NUMBER(5,0))', columns=wider)
+        scene.database.background()
+    with scene.change() as transaction:
+        transaction.insert(scene.table, ID=Decimal(200), V=Decimal(1), PAD="wide", N=Decimal(7))
+
+
+def test_a_statement_in_the_log(scene: Scene) -> None:
+    query = scene.query(include_schema_changes="true")
+    query.drain()
+    query.restart()
+    altered(scene)
+    change, row = query.drain()
+    assert json.loads(change["value"])["ddl"] == 'ALTER TABLE "S"."T" ADD ("N" NUMBER(5,0))'
+    assert json.loads(row["value"])["after"] == {"ID": 200, "V": 1, "PAD": "wide", "N": 7}
+    assert change["position"] < row["position"]
+
+
+@pytest.mark.parametrize("lost", [False, True])
+def test_statements_are_followed_once_however_often_they_are_read(scene: Scene, lost: bool, tmp_path: Path) -> None:
+    query, rows = stopped(scene)
+    with scene.database.lock:
+        # It keeps the log before the statement needed.
+        long = scene.database.begin()
+        long.insert(scene.database.create_table(SCHEMA, "OTHER", COLUMNS, ["ID"]), ID=Decimal(1), V=None, PAD="x")
+    altered(scene)
+    again = scene.query(query.offset)
+    rows += again.drain()
+    again.stop()
+    assert applied(rows)[-1] == (200, 1, "wide", 7)
+    with scene.change() as transaction:
+        transaction.insert(scene.table, ID=Decimal(201), V=Decimal(1), PAD="later", N=None)
+    if lost:
+        shutil.rmtree(tmp_path / "state")
+        with pytest.raises(SchemaHistoryError) as caught:
+            scene.query(again.offset).drain()
+        assert "snapshot.mode=recovery" in caught.value.cure
+    rows += scene.query(again.offset, **({"snapshot_mode": "recovery"} if lost else {})).drain()
+    assert applied(rows)[-1] == (201, 1, "later", None)
+    with scene.database.lock:
+        long.commit()
+
+
+def test_changes_that_are_older_than_the_dictionary_are_told(scene: Scene) -> None:
+    query, _ = stopped(scene)
+    scene.write(100)
+    altered(scene)
+    with pytest.raises(FloodmarkError, match=r"SQL_REDO of S\.T can't be read"):
+        scene.query(query.offset, errors_tables="fail").drain()
+    again = scene.query(query.offset)
+    assert not [row for row in again.drain() if row["table"] == "T"]
+    (aside,) = again.offset["aside"]
+    assert aside["name"] == "S.T"
+
+
+def test_a_table_that_is_dropped_before_its_changes_are_read(scene: Scene) -> None:
+    other = scene.database.create_table(SCHEMA, "OTHER", COLUMNS, ["ID"], logged=False)
+    query, _ = stopped(scene)
+    with scene.change() as transaction:
+        transaction.insert(other, ID=Decimal(1), V=None, PAD="gone")
+    with scene.database.lock:
+        scene.database.drop_table(other)
+        scene.database.background()
+    with pytest.raises(SourceStateError, match=r"a change of S\.OTHER that LogMiner can't show") as caught:
+        scene.query(query.offset).drain()
+    assert "event.processing.failure.handling.mode=warn" in caught.value.cure
+    rows = scene.query(query.offset, event_processing_failure_handling_mode="warn").drain()
+    assert "S.OTHER" in json.loads(rows[0]["value"])["reason"]
+    assert rows[0]["op"] == "gap"
+
+
+@pytest.mark.parametrize("operation", [Operation.UNSUPPORTED, Operation.MISSING_SCN])
+def test_what_logminer_does_not_show_is_an_error_or_a_gap(scene: Scene, operation: Operation) -> None:
+    query, rows = stopped(scene)
+    with scene.database.lock:
+        named = {"object_id": scene.table.object_id, "version": 1} if operation is Operation.UNSUPPORTED else {}
+        scene.database.write(1, "0A00010000000000", operation, container=scene.database.pluggable, info="why", **named)
+    scene.write(100)
+    with pytest.raises(SourceStateError, match="change number"):
+        scene.query(query.offset).drain()
+    found = goes_on(scene, query, rows, event_processing_failure_handling_mode="warn")
+    assert [row["op"] for row in found] == ["gap", "c", "u"]
+
+
+def test_two_instances(threads: Scene) -> None:
+    more = {"rac_nodes": f"127.0.0.1,127.0.0.1:{threads.nodes[0].port}"}
+    query, rows = stopped(threads, **more)
+    for number in range(100, 106):
+        threads.write(number, thread=1 + number % 2)
+        if number == 102:
+            with threads.database.lock:
+                threads.database.switch_log(2)
+    found = goes_on(threads, query, rows, **more)
+    assert len(found) == 12
+    with threads.database.lock:
+        threads.database.threads[2].status = "CLOSED"
+    threads.write(200)
+    # What was delivered comes again, since the former query's offset is the older one.
+    rows += threads.query(query.offset).drain()
+    assert applied(rows) == threads.expected()
+
+
+def test_other_filters_inside_a_transaction(scene: Scene) -> None:
+    more = {"segment_bytes": "65536", "max_batch_rows": "100", "snapshot_mode": "no_data"}
+    query, _ = stopped(scene, **more)
+    with scene.change() as transaction:
+        for number in range(1000, 1400):
+            transaction.insert(scene.table, ID=Decimal(number), V=Decimal(1), PAD="x" * 390)
+    again = scene.query(query.offset, **more)
+    rows = again.step()
+    while not rows:
+        rows = again.step()
+    again.stop()
+    assert 0 < len(rows) < 400
+    with pytest.raises(CheckpointError, match="inside a transaction"):
+        scene.query(again.offset, **{**more, "table_include_list": r"S\.T"}).step()
+    rows += scene.query(again.offset, **more).drain()
+    assert len(rows) == 400
+
+
+def test_truncates(scene: Scene) -> None:
+    query, rows = stopped(scene, skipped_operations="none")
+    with scene.database.lock:
+        scene.database.truncate(scene.table)
+        scene.database.background()
+    with scene.change() as transaction:
+        transaction.insert(scene.table, ID=Decimal(1), V=Decimal(1), PAD="first")
+    found = goes_on(scene, query, rows, skipped_operations="none")
+    assert [row["op"] for row in found] == ["t", "c"]
+
+
+def test_a_statement_of_ones_own_reads_as_of_the_same_number(scene: Scene) -> None:
+    own = {"snapshot.select.statement.overrides.S.T": "SELECT * FROM S.T WHERE ID < 5"}
+    query = scene.query(snapshot_select_statement_overrides="S.T", **own)
+    end = query.reader.latestOffset(query.offset, query.reader.getDefaultReadLimit())
+    scene.write(2000)
+    rows = query.run(end)
+    assert [one[:2] for one in applied(rows)] == [(number, 0) for number in range(5)]
+
+
+def _no_archive(database: OracleDatabase) -> None:
+    database.settings.log_mode = "NOARCHIVELOG"
+
+
+def _no_logging(database: OracleDatabase) -> None:
+    database.settings.supplemental_min = "NO"
+
+
+def _no_view(database: OracleDatabase) -> None:
+    database.accounts[database.account].denied.add("V$LOGFILE")
+
+
+def _no_logminer(database: OracleDatabase) -> None:
+    database.accounts[database.account].denied.add("DBMS_LOGMNR")
+
+
+@pytest.mark.parametrize(
+    ("broken", "kind", "words", "cure"),
+    [
+        (_no_archive, SourceStateError, "NOARCHIVELOG", "ARCHIVELOG"),
+        (_no_logging, SourceStateError, "no supplemental logging", "ADD SUPPLEMENTAL LOG DATA"),
+        (_no_view, PrivilegeError, "reading the list of logs", "GRANT SELECT ON V_"),
+        (_no_logminer, PrivilegeError, "asking LogMiner", "GRANT EXECUTE ON DBMS_LOGMNR"),
+    ],
+)
+def test_a_database_that_is_not_prepared(
+    scene: Scene, broken: Callable[[OracleDatabase], None], kind: type[FloodmarkError], words: str, cure: str
+) -> None:
+    broken(scene.database)
+    with pytest.raises(kind, match=words) as caught:
+        scene.query().drain()
+    assert cure in caught.value.cure
+    findings = checked(scene)
+    assert [one for one in findings if one.status == "error"]
+
+
+def test_a_table_whose_columns_are_not_logged(scene: Scene) -> None:
+    scene.database.create_table(SCHEMA, "LACKING", COLUMNS, ["ID"], logged=False, supplemental=False)
+    with pytest.raises(SourceStateError, match=r"unchanged columns of S\.LACKING") as caught:
+        scene.query().drain()
+    assert "ALTER TABLE S.LACKING ADD SUPPLEMENTAL LOG DATA (ALL) COLUMNS" in caught.value.cure
+
+
+@pytest.mark.parametrize(
+    ("more", "kind", "words"),
+    [
+        ({"database_password": "wrong"}, LoginError, "ORA-01017"),
+        ({"database_pdb_name": "NOWHERE"}, SourceStateError, "ORA-65011"),
+        ({"archive_destination_name": "LOG_ARCHIVE_DEST_9"}, SourceStateError, "LOG_ARCHIVE_DEST_9"),
+    ],
+)
+def test_wrong_options(scene: Scene, more: dict[str, str], kind: type[FloodmarkError], words: str) -> None:
+    with pytest.raises(kind, match=words) as caught:
+        scene.query(**more).drain()
+    assert caught.value.cure
+    assert "wrong" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("more", "words"),
+    [
+        ({"database_connection_adapter": "xstream"}, "must be one of logminer"),
+        ({"log_mining_strategy": "hybrid"}, "must be one of online_catalog"),
+        ({"lob_enabled": "true", "log_mining_include_redo_sql": "true"}, "exclude each other"),
+        ({"database_pdb_name": "a b"}, "database.pdb.name"),
+        ({"incremental_snapshot_read_points": "watermarks", "signal_data_collection": "S.G"}, "watermarks"),
+        ({"database_url": "jdbc:oracle:oci:@db"}, "jdbc:oracle:thin:@"),
+    ],
+)
+def test_options_that_are_not_allowed(scene: Scene, more: dict[str, str], words: str) -> None:
+    with pytest.raises(ConfigError, match=words):
+        load_options(scene.options(**more))
+
+
+def checked(scene: Scene, offset: dict[str, Any] | None = None, **more: str) -> list[Any]:
+    found: list[Any] = connector_module("oracle", "checks.server").check_source(
+        load_options(scene.options(**more)), offset
+    )
+    return found
+
+
+def test_checks(scene: Scene) -> None:
+    query, _ = stopped(scene)
+    found = checked(scene, query.offset)
+    assert not [one for one in found if one.status == "error"], found
+    assert {"log mode", "supplemental logging", "LogMiner", "logs", "checkpoint", "tables"} <= {
+        one.check for one in found
+    }
+    assert next(one for one in found if one.check == "evidence").status == "warning"
+    missing = checked(scene, database_pdb_name="")
+    assert "Set database.pdb.name" in next(one for one in missing if one.check == "containers").fix
+
+
+def test_log_status(scene: Scene) -> None:
+    query, _ = stopped(scene)
+    status = connector_module("oracle", "log_status").log_status(load_options(scene.options()), query.offset["log"])
+    assert status.problem == ""
+    assert status.lag_bytes < 100
+
+
+def test_typed_rows(scene: Scene) -> None:
+    rows = scene.query(format="rows").drain()
+    assert sorted(row["after"]["ID"] for row in rows) == list(range(20))
