@@ -121,7 +121,8 @@ def _owners(key: str) -> list[str]:
 
 
 def _not_here(connector: str, owners: Sequence[str]) -> str:
-    names = " and ".join(f"'{name}'" for name in owners)
+    *others, last = [f"'{name}'" for name in owners]
+    names = f"{', '.join(others)} and {last}" if others else last
     plural = "s" if len(owners) > 1 else ""
     return f"the connector '{connector}' does not have it, only the connector{plural} {names}"
 

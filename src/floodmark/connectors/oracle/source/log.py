@@ -75,6 +75,7 @@ class OracleLog:
         try:
             database = read_database(conn)
             self._session.identity = database.identity
+            log.warning("connector_is_unproven", reason="it has never been run against Oracle", see="docs/oracle.md")
             self._check_tables()
             oldest = self._oldest(conn)
             point = self._snapshots.open(begins=True) if with_read_point else None
