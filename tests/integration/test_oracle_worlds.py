@@ -295,18 +295,20 @@ def test_changes_that_are_older_than_the_dictionary_are_told(scene: Scene) -> No
     assert aside["name"] == "S.T"
 
 
-def test_a_table_that_is_dropped_before_its_changes_are_read(scene: Scene) -> None:
+@pytest.mark.parametrize("mode", ["none", "in", "regex"])
+def test_a_table_that_is_dropped_before_its_changes_are_read(scene: Scene, mode: str) -> None:
     other = scene.database.create_table(SCHEMA, "OTHER", COLUMNS, ["ID"], logged=False)
-    query, _ = stopped(scene)
+    options = {"table_include_list": r"S\.T,S\.OTHER", "log_mining_query_filter_mode": mode}
+    query, _ = stopped(scene, **options)
     with scene.change() as transaction:
         transaction.insert(other, ID=Decimal(1), V=None, PAD="gone")
     with scene.database.lock:
         scene.database.drop_table(other)
         scene.database.background()
     with pytest.raises(SourceStateError, match=r"a change of S\.OTHER that LogMiner can't show") as caught:
-        scene.query(query.offset).drain()
+        scene.query(query.offset, **options).drain()
     assert "event.processing.failure.handling.mode=warn" in caught.value.cure
-    rows = scene.query(query.offset, event_processing_failure_handling_mode="warn").drain()
+    rows = scene.query(query.offset, event_processing_failure_handling_mode="warn", **options).drain()
     assert "S.OTHER" in json.loads(rows[0]["value"])["reason"]
     assert rows[0]["op"] == "gap"
 
@@ -483,3 +485,29 @@ def test_log_status(scene: Scene) -> None:
 def test_typed_rows(scene: Scene) -> None:
     rows = scene.query(format="rows").drain()
     assert sorted(row["after"]["ID"] for row in rows) == list(range(20))
+
+
+SESSIONS = [
+    ({"log_mining_username_include_list": "shop"}, ["SHOP by null", "SHOP by web"]),
+    ({"log_mining_username_exclude_list": "SHOP"}, ["BATCH by job", "BATCH by null"]),
+    ({"log_mining_clientid_include_list": "WEB"}, ["BATCH by null", "SHOP by null", "SHOP by web"]),
+    ({"log_mining_clientid_exclude_list": "web,other"}, ["BATCH by job", "BATCH by null", "SHOP by null"]),
+    ({"log_mining_clientid_include_list": "web", "log_mining_query_filter_mode": "in"}, ["SHOP by web"]),
+]
+"""Options, and whose changes come. Without an identifier nobody knows whose they are, but in the mode ``in``."""
+
+
+@pytest.mark.parametrize(("options", "wanted"), SESSIONS)
+def test_changes_are_chosen_by_who_made_them(scene: Scene, options: dict[str, str], wanted: list[str]) -> None:
+    options = {**options, "table_include_list": rf"{SCHEMA}\.T"}
+    query, _ = stopped(scene, **options)
+    sessions = [("SHOP", "web"), ("SHOP", None), ("BATCH", "job"), ("BATCH", None)]
+    for number, (user, client) in enumerate(sessions):
+        with scene.database.lock:
+            transaction = scene.database.begin(user=user, client=client)
+            transaction.insert(scene.table, ID=Decimal(100 + number), PAD=f"{user} by {client or 'null'}")
+            transaction.commit()
+    with scene.database.lock:
+        scene.database.background()
+    found = scene.query(query.offset, **options).drain()
+    assert sorted(json.loads(row["value"])["after"]["PAD"] for row in found) == wanted

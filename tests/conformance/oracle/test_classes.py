@@ -240,7 +240,7 @@ def filter_of(options: dict[str, str]) -> ContentsFilter:
         tables=names("table"),
         users=names("log.mining.username"),
         clients=names("log.mining.clientid"),
-        signals=options.get("signal.data.collection", "").partition(".")[2],
+        signals=tuple(name.partition(".")[2] for name in [options.get("signal.data.collection")] if name),
         tracked=tuple(name for name in TRACKED if flag(f"log.mining.buffer.track.{name.lower()}", "true")),
         relevant=flag("internal.log.mining.use.cte.query"),
     )

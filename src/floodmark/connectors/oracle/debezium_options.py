@@ -34,8 +34,6 @@ ACCEPTED: Mapping[str, Foreign] = {
 }
 REFUSED: Mapping[str, str] = {
     **debezium.REFUSED,
-    "log.mining.clientid.exclude.list": _NOT_YET,
-    "log.mining.clientid.include.list": _NOT_YET,
     "log.mining.continuous.mine": "Oracle 19c and later don't have it",
     "log.mining.path.dictionary": _NOT_YET,
     "log.mining.restart.connection": "see log.mining.session.max.ms",

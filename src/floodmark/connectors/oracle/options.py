@@ -13,6 +13,7 @@ from floodmark.config.hosts import Host
 from floodmark.config.model import OWN, Words, option, statements
 from floodmark.connectors.oracle import debezium_options
 from floodmark.connectors.oracle.mining.contents_query import BUILT_IN, TRACKED, ContentsFilter, Names
+from floodmark.connectors.oracle.mining.pushed_expressions import is_pushed_alike
 from floodmark.connectors.oracle.types.settings import OracleSettings
 
 _THIN = re.compile(r"jdbc:oracle:thin:@(?://)?(?P<address>.+)", re.IGNORECASE | re.DOTALL)
@@ -20,6 +21,12 @@ _THIN = re.compile(r"jdbc:oracle:thin:@(?://)?(?P<address>.+)", re.IGNORECASE | 
 _HAS_PORT = re.compile(r":\d+$")
 _NAME = r"^[A-Za-z][A-Za-z0-9_$#]{0,127}$"
 """A name that SQL takes without quotes."""
+
+_OTHER_MODE = {
+    "in": "Write names, such as 'SHOP\\.ORDERS', or set the mode to 'regex' or 'none'.",
+    "regex": "Write alternatives in parentheses, 'SHOP\\.(A|B)', and nothing that begins with '(?'; or set the mode to "
+    "'none'.",
+}
 
 
 def _lower(value: object) -> object:
@@ -97,8 +104,9 @@ class OracleOptions(CommonOptions):
     filter_mode: Literal["none", "in", "regex"] = option(
         "log.mining.query.filter.mode",
         "none",
-        "Whether the query of LogMiner's view has the filters of schemas and tables, too: not, as lists of names, or "
-        "as regular expressions of Oracle's. What it returns is filtered again in any case.",
+        "Whether the query of LogMiner's view has the filters of schemas, tables, accounts and clients, too: not, as "
+        "lists of names, or as regular expressions of Oracle's. What it returns is filtered again in any case. Options "
+        "of which Oracle would read an expression in another way are refused.",
     )
     archived_only: bool = option(
         "log.mining.archive.log.only.mode",
@@ -171,6 +179,15 @@ class OracleOptions(CommonOptions):
     usernames_exclude: Words = option(
         "log.mining.username.exclude.list", (), "Accounts whose changes are not captured."
     )
+    clients_include: Words = option(
+        "log.mining.clientid.include.list",
+        (),
+        "Client identifiers (`CLIENT_ID`) whose changes are captured; all if empty. Changes without an identifier are "
+        "captured, too, unless `log.mining.query.filter.mode` is `in` or `regex`.",
+    )
+    clients_exclude: Words = option(
+        "log.mining.clientid.exclude.list", (), "Client identifiers whose changes are not captured."
+    )
     include_redo_sql: bool = option(
         "log.mining.include.redo.sql", False, "Whether the source block has LogMiner's statement."
     )
@@ -217,16 +234,40 @@ class OracleOptions(CommonOptions):
 
     @model_validator(mode="after")
     def _check_names(self) -> Self:
-        if self.usernames_include and self.usernames_exclude:
-            raise ValueError(
-                "Options 'log.mining.username.include.list' and 'log.mining.username.exclude.list' exclude each other: "
-                "give only one."
-            )
+        for what, include, exclude in (
+            ("username", self.usernames_include, self.usernames_exclude),
+            ("clientid", self.clients_include, self.clients_exclude),
+        ):
+            if include and exclude:
+                raise ValueError(
+                    f"Options 'log.mining.{what}.include.list' and 'log.mining.{what}.exclude.list' exclude each "
+                    "other: give only one."
+                )
         if self.pluggable and not re.fullmatch(_NAME, self.pluggable):
             raise ValueError(
                 f"Option 'database.pdb.name' has the value '{self.pluggable}', which is not allowed: it must be a name "
                 "of letters, digits, '_', '$' and '#'."
             )
+        return self
+
+    @model_validator(mode="after")
+    def _check_pushed_filters(self) -> Self:
+        pushed = {
+            "schema.include.list": self.schema_include_list,
+            "schema.exclude.list": self.schema_exclude_list,
+            "table.include.list": self.table_include_list,
+            "table.exclude.list": self.table_exclude_list,
+        }
+        for name, expressions in pushed.items():
+            for text in _sources(expressions):
+                if is_pushed_alike(self.filter_mode, text):
+                    continue
+                what = "a name" if self.filter_mode == "in" else "an expression that Oracle reads alike"
+                raise ValueError(
+                    f"Option '{name}' has the value '{text}', which is not {what}, so with "
+                    f"'log.mining.query.filter.mode={self.filter_mode}' the query would leave out changes that are "
+                    f"wanted. {_OTHER_MODE[self.filter_mode]}"
+                )
         return self
 
     @model_validator(mode="after")
@@ -323,20 +364,16 @@ class OracleOptions(CommonOptions):
         return ContentsFilter(
             pluggable=self.pluggable.upper(),
             large_objects=self.lob_enabled,
+            # Changes of captured tables that were dropped since have only a number for a name, and must be told of.
+            by_object=True,
             mode=self.filter_mode,
             schemas=Names(_sources(self.schema_include_list), _sources(self.schema_exclude_list)),
             tables=Names(_sources(self.table_include_list), _sources(self.table_exclude_list)),
             users=Names(self.usernames_include, self.usernames_exclude),
-            signals=next(iter(self.signal_tables), ""),
+            clients=Names(self.clients_include, self.clients_exclude),
+            signals=tuple(self.signal_tables),
             tracked=TRACKED,
         )
-
-    def wants_user(self, user: str | None) -> bool:
-        """Return whether changes of an account are captured."""
-        name = (user or "").upper()
-        if self.usernames_include:
-            return name in map(str.upper, self.usernames_include)
-        return name not in map(str.upper, self.usernames_exclude)
 
 
 def _without_database(name: str) -> str:

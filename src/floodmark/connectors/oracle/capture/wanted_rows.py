@@ -9,17 +9,35 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from floodmark.connectors.oracle.mining.contents_query import Names
 from floodmark.connectors.oracle.mining.operations import CHANGES, Operation
 from floodmark.connectors.oracle.options import OracleOptions
 
 _OF_TABLES = (*CHANGES, Operation.UNSUPPORTED)
-_UNKNOWN_OWNER = "UNKNOWN"
+_UNKNOWN = "UNKNOWN"
 _TEMPORARY = "/* No SQL_REDO for temporary tables */"
 
 
 def _is_number(owner: str, table: str) -> bool:
     """Return whether LogMiner knows a table's number only, since the dictionary doesn't have it any more."""
-    return owner == _UNKNOWN_OWNER and table.startswith("OBJ#")
+    return owner == _UNKNOWN and table.startswith("OBJ#")
+
+
+def _of_sessions(column: pa.ChunkedArray, names: Names) -> NDArray[np.bool_]:
+    """Return which rows are of sessions that are wanted, shape (rows,).
+
+    Whose change it is that LogMiner doesn't know, nobody can say, so it isn't left out.
+    """
+    if not (names.include or names.exclude):
+        return np.ones(len(column), np.bool_)
+    include, exclude = ({name.upper() for name in some} for some in (names.include, names.exclude))
+    coded = column.combine_chunks().fill_null(_UNKNOWN).dictionary_encode()
+    wanted = [
+        name in ("", _UNKNOWN) or (name.upper() in include if include else name.upper() not in exclude)
+        for name in coded.dictionary.to_pylist()
+    ]
+    found: NDArray[np.bool_] = np.array(wanted, np.bool_)[coded.indices.to_numpy()]
+    return found
 
 
 class WantedRows:
@@ -32,6 +50,10 @@ class WantedRows:
     def __init__(self, options: OracleOptions) -> None:
         self._options = options
         self._captured: dict[str, bool] = {}
+        self._sessions = {
+            "USERNAME": Names(options.usernames_include, options.usernames_exclude),
+            "CLIENT_ID": Names(options.clients_include, options.clients_exclude),
+        }
 
     def of(self, rows: pa.Table, objects: Mapping[int, str]) -> pa.Table:
         """Return the rows that are wanted: changes of captured tables, and what isn't a change.
@@ -53,7 +75,8 @@ class WantedRows:
         is_named = pc.is_valid(names).to_numpy(zero_copy_only=False)
         # Without a name nothing is known of the table, so UNSUPPORTED rows of it say nothing, either.
         wanted = is_named & captured[codes] if len(captured) else is_named
-        wanted &= self._of_users(rows)
+        for column, names in self._sessions.items():
+            wanted &= _of_sessions(rows[column], names)
         wanted &= ~pc.fill_null(pc.equal(rows["SQL_REDO"], _TEMPORARY), False).to_numpy()
         kept = rows.filter(pa.array(wanted | ~changes))
         return self._with_dropped(kept, rows, changes & ~wanted, objects)
@@ -72,23 +95,13 @@ class WantedRows:
         options = self._options
         return table == options.flush_table.upper() and owner == options.user.upper()
 
-    def _of_users(self, rows: pa.Table) -> NDArray[np.bool_]:
-        options = self._options
-        if not (options.usernames_include or options.usernames_exclude):
-            return np.ones(len(rows), np.bool_)
-        coded = rows["USERNAME"].combine_chunks().fill_null(_UNKNOWN_OWNER).dictionary_encode()
-        # Whose change it is that LogMiner doesn't know, nobody can say, so it isn't left out.
-        wanted = [name == _UNKNOWN_OWNER or options.wants_user(name) for name in coded.dictionary.to_pylist()]
-        found: NDArray[np.bool_] = np.array(wanted, np.bool_)[coded.indices.to_numpy()]
-        return found
-
     def _with_dropped(
         self, kept: pa.Table, rows: pa.Table, left_out: NDArray[np.bool_], objects: Mapping[int, str]
     ) -> pa.Table:
         """Return rows with one for each captured table of whose changes LogMiner has only the table's number."""
         if not left_out.any() or not objects:
             return kept
-        nameless = left_out & pc.fill_null(pc.equal(rows["SEG_OWNER"], _UNKNOWN_OWNER), False).to_numpy()
+        nameless = left_out & pc.fill_null(pc.equal(rows["SEG_OWNER"], _UNKNOWN), False).to_numpy()
         if not nameless.any():
             return kept
         numbers = rows["DATA_OBJ#"].to_numpy()

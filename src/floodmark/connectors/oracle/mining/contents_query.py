@@ -60,7 +60,7 @@ class ContentsFilter:
         tables: expressions of tables, as ``schema.table``.
         users: names of users.
         clients: identifiers of clients.
-        signals: the signal table, as ``schema.table``; empty: there is none.
+        signals: the signal tables, as ``schema.table``.
         tracked: those of ``TRACKED`` that are read.
         relevant: whether transactions without changes that are read are left out
             (``internal.log.mining.use.cte.query``).
@@ -75,7 +75,7 @@ class ContentsFilter:
     tables: Names = Names()
     users: Names = Names()
     clients: Names = Names()
-    signals: str = ""
+    signals: tuple[str, ...] = ()
     tracked: tuple[str, ...] = TRACKED
     relevant: bool = False
 
@@ -191,8 +191,7 @@ def _tables(chosen: ContentsFilter) -> list[str]:
         wanted.append("TABLE_NAME LIKE 'OBJ#%'")
     if not include:
         wanted.append(_NO_LOGS_OF_VIEWS)
-    if chosen.signals:
-        wanted.append(f"UPPER({_NAME}) = {constant(chosen.signals.upper())}")
+    wanted += [f"UPPER({_NAME}) = {constant(name.upper())}" for name in chosen.signals]
     if chosen.mode == "in":
         name = f"UPPER({_NAME})"
         wanted.append(
