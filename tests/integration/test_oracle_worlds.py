@@ -26,6 +26,7 @@ from floodmark.errors import (
 )
 from tests.support.hurry import hurry
 from tests.support.inprocess import InProcess
+from tests.support.oracle.model.clock import PER_SECOND
 from tests.support.oracle.model.database import OracleDatabase
 from tests.support.oracle.model.redo import Operation
 from tests.support.oracle.model.tables import column
@@ -511,3 +512,55 @@ def test_changes_are_chosen_by_who_made_them(scene: Scene, options: dict[str, st
         scene.database.background()
     found = scene.query(query.offset, **options).drain()
     assert sorted(json.loads(row["value"])["after"]["PAD"] for row in found) == wanted
+
+
+def following(query: InProcess, wanted: Callable[[dict[str, Any]], bool]) -> Rows:
+    """Return what a query delivers until a row comes that is wanted."""
+    rows: Rows = []
+    while not any(map(wanted, rows)):
+        rows += query.step()
+    return rows
+
+
+def aged(scene: Scene, minutes: int) -> None:
+    """Let time pass; the stand-in's clock counts changes."""
+    clock = scene.database.clock
+    with scene.database.lock:
+        clock.jump(clock.scn + minutes * 60 * PER_SECOND)
+        scene.database.background()
+
+
+def test_transactions_that_are_open_for_too_long_are_left_out_and_told(scene: Scene) -> None:
+    options = {"log_mining_transaction_retention_ms": "600000"}
+    query, rows = stopped(scene, **options)
+    with scene.database.lock:
+        forgotten, idle = scene.database.begin(), scene.database.begin()
+        forgotten.insert(scene.table, ID=Decimal(70), V=Decimal(1), PAD="forgotten")
+        idle.start()
+    begin = scene.database.clock.scn
+    aged(scene, 8)
+    scene.write(100)
+    again = scene.query(query.offset, **options)
+    rows += again.drain()
+    assert applied(rows) == scene.expected()
+    aged(scene, 8)
+    found = following(again, lambda row: row["op"] == "gap")
+    scene.write(101)
+    found += again.drain()
+    again.stop()
+    (gap,) = [row for row in found if row["op"] == "gap"]
+    told = json.loads(gap["value"])
+    assert forgotten.xid.upper() in told["reason"]
+    assert told["option"] == "log.mining.transaction.retention.ms=600000"
+    assert applied([*rows, *found]) == scene.expected()
+    assert again.offset["bookmark"]["begin"] > begin
+    # What it and the idle one change from now on comes after a restart, too.
+    with scene.database.lock:
+        forgotten.insert(scene.table, ID=Decimal(71), V=Decimal(1), PAD="forgotten")
+        idle.insert(scene.table, ID=Decimal(72), V=Decimal(1), PAD="idle")
+        forgotten.commit()
+        idle.commit()
+        scene.database.background()
+    last = scene.query(again.offset, **options)
+    assert [json.loads(row["value"])["after"]["ID"] for row in last.drain()] == [72]
+    assert "abandoned" not in last.offset["bookmark"]

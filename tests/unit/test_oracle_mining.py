@@ -474,3 +474,29 @@ def test_statements_about_tables_come_in_their_order() -> None:
     # Its beginning wasn't seen.
     assert isinstance(second, Committed)
     assert second.start_scn == 1
+
+
+@pytest.mark.parametrize("named", [FIRST, LOST])
+@pytest.mark.parametrize("end", [Operation.COMMIT, Operation.ROLLBACK])
+def test_an_abandoned_transaction_stays_left_out_until_it_ends(end: Operation, named: str) -> None:
+    transactions = OpenTransactions(MemoryStore())
+    assert not list(transactions.add(rows(row(Operation.START, FIRST), row(Operation.INSERT, FIRST, "r1"))))
+    assert not transactions.abandon(0)
+    assert transactions.abandon(1) == {FIRST: 1}
+    assert transactions.oldest_scn is None
+    again = OpenTransactions(MemoryStore(), transactions.abandoned)
+    for one in (transactions, again):
+        change = row(Operation.UPDATE, named, "r1", SEG_OWNER="S", TABLE_NAME="T")
+        assert not list(one.add(rows(row(Operation.START, FIRST), row(Operation.INSERT, FIRST, "r2"), change)))
+        assert (one.oldest_scn, one.abandoned) == (None, (FIRST,))
+        assert not list(one.add(rows(row(end, named))))
+        assert one.abandoned == ()
+
+
+def test_of_an_old_transaction_without_changes_nothing_is_left_out() -> None:
+    transactions = OpenTransactions(MemoryStore())
+    assert not list(transactions.add(rows(row(Operation.START, FIRST))))
+    assert transactions.abandon(1) == {}
+    assert transactions.oldest_scn is None
+    (found,) = transactions.add(rows(row(Operation.INSERT, FIRST, "r1"), row(Operation.COMMIT, FIRST)))
+    assert isinstance(found, Committed)

@@ -22,7 +22,6 @@ ACCEPTED: Mapping[str, Foreign] = {
     "log.mining.archive.log.only.scn.poll.interval.ms": Foreign("see log.mining.poll.interval.ms"),
     "log.mining.buffer.<option>": Foreign(_SPOOL),
     "log.mining.log.count.growth.max": Foreign("a window begins where the last one ended, whatever is open"),
-    "log.mining.transaction.retention.ms": Foreign("transactions are kept until they end", ("0",)),
     "log.mining.window.max.ms": Foreign("a window begins where the last one ended, whatever is open"),
     "memory.management.<what>.class": Foreign("the tables' structures are held in memory"),
     "schema.history.internal": Foreign("the tables' structures are kept in state.dir"),

@@ -173,6 +173,14 @@ class OracleOptions(CommonOptions):
     mining_read_only: bool = option(
         "log.mining.read.only", False, "Whether nothing is written to the database; changes may then come later."
     )
+    transaction_retention_ms: int = option(
+        "log.mining.transaction.retention.ms",
+        0,
+        "How long a transaction may stay open, in full minutes, before its changes are left out, which an event tells "
+        "of as a gap; until then the logs are needed from where it began. 0: for ever.",
+        "an event tells of what is left out",
+        ge=0,
+    )
     usernames_include: Words = option(
         "log.mining.username.include.list", (), "Accounts whose changes are captured; all if empty."
     )

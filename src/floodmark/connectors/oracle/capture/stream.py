@@ -40,7 +40,7 @@ from floodmark.connectors.oracle.options import OracleOptions
 from floodmark.connectors.oracle.position import Position, behind
 from floodmark.connectors.oracle.schema.follower import SchemaFollower
 from floodmark.connectors.oracle.server.connection import Connection, close, connect
-from floodmark.connectors.oracle.server.database import current_scn
+from floodmark.connectors.oracle.server.database import current_scn, scn_at_age
 from floodmark.connectors.oracle.server.flush import FlushTables
 from floodmark.connectors.oracle.structures.table import Table
 from floodmark.errors import ConnectError, SourceStateError, UnreadableLogError
@@ -113,7 +113,8 @@ class OracleStream:
             close(conn)
             raise
         self._state.spool.clear("")
-        self._transactions = OpenTransactions(SpooledRows(self._state.spool, ROWS))
+        abandoned = () if known is None else known.abandoned
+        self._transactions = OpenTransactions(SpooledRows(self._state.spool, ROWS), abandoned)
         self._pieces = StatementPieces()
         self._begun: list[pa.Table] = []
         self._delivered = Position.parse(position)
@@ -203,6 +204,7 @@ class OracleStream:
             raise UnreadableLogError(f"LogMiner's rows up to the change number {window.upto} end inside a statement.")
         for whole in self._rest():
             yield from self._sort(whole)
+        self._abandon(window.upto)
         self._mined = window.upto
         self._cutter.reached(behind(window.upto))
         if self._cutter.idle_position is not None:
@@ -312,13 +314,33 @@ class OracleStream:
         self._state.gaps.add(Gap(behind(found.scn - 1), behind(found.scn), found.what, option))
         log.warning("change_is_left_out", scn=found.scn, reason=found.what)
 
+    def _abandon(self, upto: int) -> None:
+        """Leave out transactions that have been open for longer than the option lets them, and tell of that."""
+        assert self._session is not None
+        retention_ms = self._options.transaction_retention_ms
+        oldest = self._transactions.oldest_scn
+        if not retention_ms or oldest is None:
+            return
+        limit = scn_at_age(self._session.conn, upto, -(-retention_ms // 60_000))
+        if oldest > limit:
+            return
+        # Behind the last commit, not at the window's end: nothing may come for long that moves the query there.
+        after = self._delivered if self._last == self._delivered else self._last.end()
+        for xid, start in self._transactions.abandon(limit).items():
+            what = f"The transaction {xid.upper()} has been open since the change number {start}, which is too long."
+            option = f"log.mining.transaction.retention.ms={retention_ms}"
+            self._state.gaps.add(Gap(str(after), behind(upto), what, option))
+            log.warning("transaction_is_abandoned", transaction=xid.upper(), scn=start)
+
     def _remember(self, position: str, scn: int) -> None:
         """Record where the log must be read from for all that is committed behind a position."""
         numbers = [scn, self._transactions.oldest_scn, self._cutter.first_scn]
         begin = min(number - (place > 0) for place, number in enumerate(numbers) if number is not None)
         version = self._state.schema.version_at(position)
         inside = Position.parse(position).is_inside
-        point = ResumePoint(self._identity, begin, version, self._filters if inside else "")
+        point = ResumePoint(
+            self._identity, begin, version, self._filters if inside else "", self._transactions.abandoned
+        )
         self._state.points.add(position, point)
 
     def tend(self) -> None:

@@ -17,12 +17,15 @@ class ResumePoint:
         begin: the changes behind this number must be read again: the oldest transaction that was open began there.
         structures: names the version of the tables' structures.
         filters: what the numbers of changes depend on, if the position lies inside a transaction; else empty.
+        abandoned: the identifiers of open transactions whose changes are left out
+            (``log.mining.transaction.retention.ms``).
     """
 
     database: str
     begin: int
     structures: str = ""
     filters: str = ""
+    abandoned: tuple[str, ...] = ()
 
     def with_structures(self, name: str) -> ResumePoint:
         """Return it with another version of the structures."""
@@ -35,6 +38,7 @@ class ResumePoint:
             "begin": self.begin,
             "structures": self.structures,
             **({"filters": self.filters} if self.filters else {}),
+            **({"abandoned": list(self.abandoned)} if self.abandoned else {}),
         }
 
     @classmethod
@@ -50,4 +54,5 @@ class ResumePoint:
             stored.integer("begin"),
             stored.text("structures"),
             stored.optional_text("filters") or "",
+            tuple(stored.texts("abandoned")) if "abandoned" in stored else (),
         )

@@ -117,17 +117,38 @@ class OpenTransactions:
 
     Args:
         store: keeps their rows.
+        abandoned: the identifiers of those whose changes are left out until they end.
     """
 
-    def __init__(self, store: RowStore) -> None:
+    def __init__(self, store: RowStore, abandoned: Sequence[str] = ()) -> None:
         self._store = store
         self._started: dict[str, int] = {}
         self._undoes: set[str] = set()
+        self._abandoned = set(abandoned)
 
     @property
     def oldest_scn(self) -> int | None:
         """The number at which the oldest one began; None: there is none."""
         return min(self._started.values(), default=None)
+
+    @property
+    def abandoned(self) -> tuple[str, ...]:
+        """The identifiers of those whose changes are left out until they end."""
+        return tuple(sorted(self._abandoned))
+
+    def abandon(self, scn: int) -> dict[str, int]:
+        """Leave out those that began at a number or before.
+
+        Returns:
+            Where those that had changes began, by their identifiers. Of the others nothing is lost: what they change
+            from now on is kept.
+        """
+        old = {xid: start for xid, start in self._started.items() if start <= scn}
+        lost = {xid: start for xid, start in old.items() if self._store.pieces(xid)}
+        for xid in old:
+            self._forget(xid)
+        self._abandoned.update(lost)
+        return lost
 
     def add(self, rows: pa.Table) -> Iterator[Found]:
         """Yield what rows decide, in their order.
@@ -141,7 +162,7 @@ class OpenTransactions:
             if operation in CHANGES:
                 if not self._assign(batch, xid, place):
                     yield _unshown(rows.slice(place, 1), "whose transaction LogMiner doesn't name")
-            elif operation == Operation.START and xid != NO_TRANSACTION:
+            elif operation == Operation.START and xid != NO_TRANSACTION and xid not in self._abandoned:
                 # It is read again, so what was known of it comes again, too.
                 self._forget(xid)
                 batch.skip(xid, place)
@@ -202,16 +223,18 @@ class OpenTransactions:
         for one in batch.names:
             if one[:_PREFIX] == xid[:_PREFIX]:
                 self._keep(batch, one, place)
-        return sorted(one for one in self._started if one[:_PREFIX] == xid[:_PREFIX])
+        return sorted(one for one in {*self._started, *self._abandoned} if one[:_PREFIX] == xid[:_PREFIX])
 
     def _keep(self, batch: _Batch, xid: str, before: int) -> None:
         """Move a transaction's changes before a row from the batch to the store."""
         taken = batch.take(xid, before)
         if len(taken):
-            self._started.setdefault(xid, int(batch.scns[taken[0]]))
             self._add(xid, batch.rows.take(pa.array(taken)), bool(batch.inverse[taken].any()))
 
     def _add(self, xid: str, rows: pa.Table, undoes: bool) -> None:
+        if xid in self._abandoned:
+            return
+        self._started.setdefault(xid, rows["SCN"][0].as_py())
         if undoes:
             self._undoes.add(xid)
         self._store.keep(xid, rows)
@@ -233,6 +256,7 @@ class OpenTransactions:
         self._store.drop(xid)
         self._started.pop(xid, None)
         self._undoes.discard(xid)
+        self._abandoned.discard(xid)
 
 
 class _Batch:
