@@ -10,12 +10,13 @@ from itertools import pairwise
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from floodmark.capture.gaps import AcceptedGaps, Gap
 from floodmark.capture.log_stream import Cut
 from floodmark.capture.places import Places
 from floodmark.capture.spool import TransactionSpool
-from floodmark.connectors.oracle.capture.cutting import Cutter
+from floodmark.connectors.oracle.capture.cutting import Cutter, size_of
 from floodmark.connectors.oracle.capture.wanted_rows import WantedRows
 from floodmark.connectors.oracle.capture.window import Trouble, Window, Windows
 from floodmark.connectors.oracle.continuity.check import prove, prove_kept
@@ -48,6 +49,8 @@ from floodmark.logger import get_logger
 
 log = get_logger(__name__)
 
+_STEP_BYTES = 1 << 16
+"""How much is taken over in one step, unless a segment is full."""
 _UNSHOWN_CURE = (
     "Ways out: leave the table out; read it again later (execute-snapshot) with "
     "event.processing.failure.handling.mode=warn, which tells of the gap and goes on; or start with a new checkpoint."
@@ -233,8 +236,22 @@ class OracleStream:
 
     def _sort(self, rows: pa.Table) -> Iterator[int]:
         rows = self._wanted.of(rows, self._state.schema.objects)
+        self._known = self._tables_known(rows)
+        size = 0
         for found in self._transactions.add(rows):
-            yield from self._take(found)
+            for came in self._take(found):
+                size += came
+                if size >= _STEP_BYTES or self._cutter.full:
+                    yield size
+                    size = 0
+        if size:
+            yield size
+
+    def _tables_known(self, rows: pa.Table) -> Mapping[str, Table] | None:
+        """Return the structures if they have all tables that rows are of, so that no transaction has to ask."""
+        names = pc.unique(pc.binary_join_element_wise(rows["SEG_OWNER"], rows["TABLE_NAME"], ".")).drop_null()
+        tables = self._state.schema.tables
+        return tables if tables.keys() >= {*names.to_pylist()} else None
 
     def _take(self, found: Found) -> Iterator[int]:
         if isinstance(found, Committed):
@@ -245,8 +262,7 @@ class OracleStream:
             self._tell(found)
 
     def _commit(self, found: Committed) -> Iterator[int]:
-        (commit,) = found.commit.select(["SCN", "THREAD#"]).to_pylist()
-        place = Position(commit["SCN"], commit["THREAD#"], found.xid.upper())
+        place = Position(found.commit["SCN"][0].as_py(), found.commit["THREAD#"][0].as_py(), found.xid.upper())
         if place.commit < self._delivered.commit or place.end() == self._delivered:
             return  # it was delivered, and is read again with others
         if place.commit < self._last.commit:
@@ -255,16 +271,19 @@ class OracleStream:
                 "Check that all redo threads' logs are there.",
             )
         self._last = place
-        seconds = int(seconds_of(found.commit)[0])
+        seconds = found.commit["TIMESTAMP"][0].value
         done, first_scn, first_seconds = 0, 0, 0
         for rows, ends in self._pieces_of(found):
             if not done:
-                first_scn, first_seconds = rows["SCN"][0].as_py(), int(seconds_of(rows.slice(0, 1))[0])
+                first_scn, first_seconds = rows["SCN"][0].as_py(), rows["TIMESTAMP"][0].value
             part = Part(place, seconds, first_scn, first_seconds, done, len(rows), ends)
             done += len(rows)
             part, rows = self._undelivered(part, rows)
             if len(rows):
-                yield self._cutter.add(part, rows, self._tables_of(rows))
+                tables = self._state.schema.tables
+                if not found.at_once or tables is not self._known:
+                    tables = self._tables_of(rows)
+                yield self._cutter.add(part, rows, tables)
 
     def _follow(self, found: Statement) -> Iterator[int]:
         """Follow a statement about tables, unless the structures that were restored have it already."""
@@ -285,7 +304,7 @@ class OracleStream:
     def _pieces_of(self, found: Committed) -> Iterator[tuple[pa.Table, bool]]:
         """Yield the changes of a transaction in pieces no larger than a segment, and whether they are the last."""
         for number, rows in enumerate(found.changes):
-            count = min(-(-rows.nbytes // self._options.segment_bytes), len(rows))
+            count = min(-(-size_of(rows) // self._options.segment_bytes), len(rows))
             bounds = [len(rows) * part // count for part in range(count + 1)]
             for begin, end in pairwise(bounds):
                 yield rows.slice(begin, end - begin), end == len(rows) and number == len(found.changes) - 1

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Protocol
 
 import numpy as np
@@ -77,12 +78,14 @@ class Committed:
         commit: the row of its commit, shape (1,).
         changes: its rows, without those that it has undone itself. They are read piece by piece, until the next
             transaction is asked for.
+        at_once: whether all of its rows are among those that were added last.
     """
 
     xid: str
     start_scn: int
     commit: pa.Table
     changes: Sequence[pa.Table]
+    at_once: bool = False
 
 
 @dataclass(frozen=True)
@@ -123,6 +126,7 @@ class OpenTransactions:
     def __init__(self, store: RowStore, abandoned: Sequence[str] = ()) -> None:
         self._store = store
         self._started: dict[str, int] = {}
+        self._stored: set[str] = set()
         self._undoes: set[str] = set()
         self._abandoned = set(abandoned)
 
@@ -144,7 +148,7 @@ class OpenTransactions:
             from now on is kept.
         """
         old = {xid: start for xid, start in self._started.items() if start <= scn}
-        lost = {xid: start for xid, start in old.items() if self._store.pieces(xid)}
+        lost = {xid: start for xid, start in old.items() if xid in self._stored}
         for xid in old:
             self._forget(xid)
         self._abandoned.update(lost)
@@ -195,13 +199,27 @@ class OpenTransactions:
             batch.skip(xid, place)
             self._forget(xid)
             return None
-        self._keep(batch, xid, place)
-        changes = self._changes(xid)
+        whole = self._at_once(batch, xid, place)
+        if whole is None:
+            self._keep(batch, xid, place)
+        changes = self._changes(xid) if whole is None else whole
         if not changes:
             self._forget(xid)
             return None
-        start = self._started.get(xid, int(batch.scns[place]))
-        return Committed(xid, start, batch.rows.slice(place, 1), changes)
+        start = self._started.get(xid)
+        if start is None:
+            start = changes[0]["SCN"][0].as_py()
+        return Committed(xid, start, batch.rows.slice(place, 1), changes, whole is not None)
+
+    def _at_once(self, batch: _Batch, xid: str, place: int) -> Sequence[pa.Table] | None:
+        """Return the changes of a transaction that lies in the batch as a whole, as most do: the store has none of it.
+
+        None: it doesn't, or it has undone something.
+        """
+        if xid in self._stored or xid in self._abandoned or batch.undoes(xid, place):
+            return None
+        rows = batch.take(xid, place)
+        return [rows] if len(rows) else []
 
     def _assign(self, batch: _Batch, xid: str, place: int) -> bool:
         """Add a change to the transaction that it belongs to, of whose identifier only the beginning is known.
@@ -227,9 +245,10 @@ class OpenTransactions:
 
     def _keep(self, batch: _Batch, xid: str, before: int) -> None:
         """Move a transaction's changes before a row from the batch to the store."""
-        taken = batch.take(xid, before)
-        if len(taken):
-            self._add(xid, batch.rows.take(pa.array(taken)), bool(batch.inverse[taken].any()))
+        undoes = batch.undoes(xid, before)
+        rows = batch.take(xid, before)
+        if len(rows):
+            self._add(xid, rows, undoes)
 
     def _add(self, xid: str, rows: pa.Table, undoes: bool) -> None:
         if xid in self._abandoned:
@@ -237,6 +256,7 @@ class OpenTransactions:
         self._started.setdefault(xid, rows["SCN"][0].as_py())
         if undoes:
             self._undoes.add(xid)
+        self._stored.add(xid)
         self._store.keep(xid, rows)
 
     def _changes(self, xid: str) -> Sequence[pa.Table]:
@@ -253,7 +273,9 @@ class OpenTransactions:
         return Pieces(numbers, lambda number: pieces[number].filter(pa.array(masks[number])))
 
     def _forget(self, xid: str) -> None:
-        self._store.drop(xid)
+        if xid in self._stored:
+            self._stored.discard(xid)
+            self._store.drop(xid)
         self._started.pop(xid, None)
         self._undoes.discard(xid)
         self._abandoned.discard(xid)
@@ -286,10 +308,12 @@ class _Batch:
         self.noticed = self._in_order(np.flatnonzero(np.isin(self.operations, _NOTICED) | unknown), rows)
         places = np.flatnonzero(changes & ~unknown)
         order = np.argsort(self.codes[places], kind="stable")
-        bounds = np.searchsorted(self.codes[places][order], np.arange(len(self.names) + 1))
-        self._places = {
-            name: places[order[bounds[number] : bounds[number + 1]]] for number, name in enumerate(self.names)
-        }
+        self._places = places[order]
+        # Each transaction's changes follow each other here, so that any of them are a slice.
+        self._grouped = rows.take(pa.array(self._places))
+        bounds = np.searchsorted(self.codes[self._places], np.arange(len(self.names) + 1)).tolist()
+        self._left = dict(zip(self.names, pairwise(bounds), strict=True))
+        self._inverse = self.inverse[self._places]
 
     def _in_order(self, noticed: Numbers, rows: pa.Table) -> Numbers:
         """Return places with commits of one number in the order of their positions: by thread, then by transaction.
@@ -308,14 +332,21 @@ class _Batch:
             noticed[alike] = places
         return noticed
 
-    def take(self, xid: str, before: int) -> Numbers:
-        """Return a transaction's changes before a row that weren't taken yet, shape (changes,)."""
-        places = self._places.get(xid)
-        if places is None:
-            return np.zeros(0, np.int64)
-        end = int(np.searchsorted(places, before))
-        self._places[xid] = places[end:]
-        return places[:end]
+    def take(self, xid: str, before: int) -> pa.Table:
+        """Return a transaction's changes before a row that weren't taken yet."""
+        begin, end = self._range(xid, before)
+        if end > begin:
+            self._left[xid] = end, self._left[xid][1]
+        return self._grouped.slice(begin, end - begin)
+
+    def undoes(self, xid: str, before: int) -> bool:
+        """Return whether what ``take`` would return has undone something."""
+        begin, end = self._range(xid, before)
+        return bool(self._inverse[begin:end].any())
+
+    def _range(self, xid: str, before: int) -> tuple[int, int]:
+        begin, end = self._left.get(xid, (0, 0))
+        return begin, begin + int(np.searchsorted(self._places[begin:end], before))
 
     def skip(self, xid: str, before: int) -> None:
         """Leave out a transaction's changes before a row."""
