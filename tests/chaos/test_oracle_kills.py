@@ -103,7 +103,7 @@ class _Writer:
             self._gone.add(key)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.timeout(max(600, 24 * KILLS // ROUNDS))
 @pytest.mark.parametrize("seed", range(ROUNDS))
 def test_kill_9(seed: int, tmp_path: Path) -> None:

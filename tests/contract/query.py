@@ -15,7 +15,7 @@ from tests.support.applying import Event, apply, event
 from tests.support.inprocess import InProcess
 from tests.support.patience import within
 
-LIMIT_S = within(30)
+LIMIT_S = within(120)
 PREFIX = "contract"
 SIGNALS = "signals"
 NOTIFICATIONS = "notifications"

@@ -67,7 +67,7 @@ class OracleSource:
             "database.password": PASSWORD,
             "database.dbname": database.settings.name,
             "database.pdb.name": database.pluggable,
-            "log.mining.poll.interval.ms": "100",
+            "log.mining.poll.interval.ms": "20",
         }
 
     def __enter__(self) -> OracleSource:
