@@ -80,6 +80,8 @@ class Engine:
     def __init__(self, session: Session) -> None:
         self.connection = duckdb.connect()
         self.connection.execute("SET TimeZone = 'UTC'")
+        # Its queries are small: more threads only wait for each other.
+        self.connection.execute("SET threads = 1")
         self.failures = _add_functions(self.connection, session)
 
     def run(self, sql: str) -> duckdb.DuckDBPyConnection:
