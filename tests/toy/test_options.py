@@ -27,7 +27,7 @@ def test_the_options_are_those_of_the_connector() -> None:
     options = load_options(OPTIONS)
     assert isinstance(options, NotebookOptions)
     assert options.path == "/notebook"
-    assert connector_names() == ["postgres", "mysql", "mariadb", "notebook"]
+    assert connector_names() == ["postgres", "mysql", "mariadb", "oracle", "notebook"]
 
 
 def test_wrong_options() -> None:
@@ -42,9 +42,9 @@ def test_wrong_options() -> None:
 
 def test_unknown_connectors() -> None:
     text = refused(connector="notebok")
-    assert "it must be one of postgres, mysql, mariadb, notebook" in text
+    assert "it must be one of postgres, mysql, mariadb, oracle, notebook" in text
     assert "Did you mean 'notebook'?" in text
-    assert "Allowed: postgres, mysql, mariadb, notebook" in refused(connector=None)
+    assert "Allowed: postgres, mysql, mariadb, oracle, notebook" in refused(connector=None)
 
 
 def test_other_connectors_say_whose_option_it_is() -> None:
