@@ -120,8 +120,14 @@ def table_ids(buf: NDArray[np.uint8], starts: NDArray[np.int64]) -> NDArray[np.i
     Args:
         buf: the records.
         starts: where the events' records start.
+
+    Raises:
+        DecodeError: an event ends before its id does.
     """
-    return le_view(buf, "<u8")[starts + AT_BODY].astype(np.int64) & ID_MASK
+    ids = le_view(buf, "<u8")
+    if len(starts) and int(starts.max()) + AT_BODY >= len(ids):
+        raise DecodeError("An event in the binlog ends inside its table's id.")
+    return ids[starts + AT_BODY].astype(np.int64) & ID_MASK
 
 
 def table_name(event: bytes) -> tuple[int, str, str]:
