@@ -17,6 +17,7 @@ from floodmark.capture.log_stream import Cut
 from floodmark.capture.places import Places
 from floodmark.capture.spool import TransactionSpool
 from floodmark.connectors.oracle.capture.cutting import Cutter, size_of
+from floodmark.connectors.oracle.capture.retention import scn_at_age
 from floodmark.connectors.oracle.capture.wanted_rows import WantedRows
 from floodmark.connectors.oracle.capture.window import Trouble, Window, Windows
 from floodmark.connectors.oracle.continuity.check import prove, prove_kept
@@ -41,7 +42,7 @@ from floodmark.connectors.oracle.options import OracleOptions
 from floodmark.connectors.oracle.position import Position, behind
 from floodmark.connectors.oracle.schema.follower import SchemaFollower
 from floodmark.connectors.oracle.server.connection import Connection, close, connect
-from floodmark.connectors.oracle.server.database import current_scn, scn_at_age
+from floodmark.connectors.oracle.server.database import current_scn
 from floodmark.connectors.oracle.server.flush import FlushTables
 from floodmark.connectors.oracle.structures.table import Table
 from floodmark.errors import ConnectError, SourceStateError, UnreadableLogError

@@ -5,12 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from floodmark.connectors.oracle.mining.log_queries import scn_before
 from floodmark.connectors.oracle.server.connection import Connection, run, value
-from floodmark.errors import ReadPointGoneError
-from floodmark.logger import get_logger
-
-log = get_logger(__name__)
 
 _IDENTITY = "SELECT DBID, RESETLOGS_CHANGE#, DATABASE_ROLE, OPEN_MODE, LOG_MODE, NAME, CURRENT_SCN FROM V$DATABASE"
 _GRANTS = "GRANT SELECT ON V_$DATABASE TO the account, in all containers (CONTAINER=ALL)."
@@ -54,18 +49,6 @@ def read_database(conn: Connection) -> Database:
 def current_scn(conn: Connection) -> int:
     """Return the newest change number."""
     return int(value(conn, "SELECT CURRENT_SCN FROM V$DATABASE", "reading the current change number", _GRANTS))
-
-
-def scn_at_age(conn: Connection, scn: int, minutes: int) -> int:
-    """Return the number that was the newest so many minutes before another one; 0: the server doesn't know.
-
-    It maps numbers to times for some days only; what is older began before it, so 0 lets it stay.
-    """
-    try:
-        return int(value(conn, scn_before(scn, minutes), "looking for a change number by its age"))
-    except ReadPointGoneError as exc:
-        log.warning("age_of_change_is_not_known", scn=scn, minutes=minutes, reason=exc.what)
-        return 0
 
 
 def utc_offset_s(conn: Connection) -> int:
