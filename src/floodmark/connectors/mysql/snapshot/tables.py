@@ -20,19 +20,18 @@ from floodmark.connectors.mysql.server.connection import Connection, run, withou
 from floodmark.connectors.mysql.snapshot.key_ranges import key_of
 from floodmark.connectors.mysql.structures.session import Server
 from floodmark.connectors.mysql.structures.table import Table, quote, table_name
-from floodmark.errors import ConfigError, LockTimeoutError, SourceStateError
+from floodmark.errors import LockTimeoutError, SourceStateError
 from floodmark.extensions.snapshotter import SnapshotQuery
 from floodmark.logger import get_logger
 from floodmark.packing import table_number
+from floodmark.snapshots.select_statements import WHOLE, SelectStatements
 from floodmark.snapshots.table_order import in_order
 
 log = get_logger(__name__)
 
 T = TypeVar("T")
 
-OVERRIDES = "snapshot.select.statement.overrides"
 DOING = "reading the list of tables"
-WHOLE = 1
 KNOWN_S = 1.0
 KNOWN_SHARE = 4
 """The list is valid for at least this many times as long as reading it took: seconds with thousands of tables."""
@@ -95,8 +94,7 @@ class SnapshotTables:
         server: returns the properties of the server.
 
     Attributes:
-        begun: whether the names of tables in the options have been checked, so that one whose table is gone later is no
-            error.
+        statements: those that some tables are read with.
     """
 
     def __init__(
@@ -107,14 +105,10 @@ class SnapshotTables:
         server: Callable[[], Server],
     ) -> None:
         self._options = options
-        self._query = query
         self._ordinary = ordinary
         self._server = server
-        self._overrides = options.select_statements()
-        # What the query returned, so that it stays the same as long as the snapshot runs.
-        self._asked: dict[tuple[str, tuple[str, ...]], str | None] = {}
+        self.statements = SelectStatements(options, query)
         self._warned: set[str] = set()
-        self.begun = False
         self._known: dict[int, Found] = {}
         self._known_until = 0.0
 
@@ -197,7 +191,7 @@ class SnapshotTables:
             ConfigError: the options have a statement for a table that the snapshot doesn't read.
         """
         tables = in_order(self._options, list(self.now().values()), lambda one: one.name, lambda one: one.rows)
-        self._check_names([found.name for found in tables])
+        self.statements.check([found.name for found in tables])
         self._warn([found.name for found in tables if not found.transactional])
         result = []
         for found in tables:
@@ -234,33 +228,17 @@ class SnapshotTables:
 
     def _statement(self, table: Table) -> tuple[bool, str | None]:
         """Return whether a table is read with a statement of its own, and the statement; None leaves it out."""
-        name = f"{table.database}.{table.name}"
-        if name in self._overrides:
-            return True, self._overrides[name]
-        if self._query is None:
-            return False, None
-        asked = (table_name(table), tuple(quote(column.name) for column in self._as_read(table).columns))
-        if asked not in self._asked:
-            self._asked[asked] = self._query.snapshot_query(*asked)
-        return True, self._asked[asked]
+
+        def columns() -> list[str]:
+            return [quote(column.name) for column in self._as_read(table).columns]
+
+        return self.statements.of(f"{table.database}.{table.name}", table_name(table), columns)
 
     def _as_read(self, table: Table) -> Table:
         """Return a table with the columns that must be read."""
         names = [column.name for column in table.columns]
         wanted = read_columns(table.database, table.name, names, table.key, self._options)
         return replace(table, columns=tuple(column for column in table.columns if column.name in wanted))
-
-    def _check_names(self, names: Sequence[str]) -> None:
-        """Verify that every override is for a table that is read: with a wrong name its table would be read in full."""
-        if self.begun:
-            return
-        for name in self._overrides:
-            if name not in names and not self._options.snapshot_include_collection_list:
-                raise ConfigError(
-                    f"Option '{OVERRIDES}' names the table '{name}', which the snapshot does not read.",
-                    f"It reads {', '.join(sorted(names)) or 'no table'}. Correct the name (case counts), or remove it.",
-                )
-        self.begun = True
 
     def _warn(self, names: Sequence[str]) -> None:
         new = sorted(set(names) - self._warned)

@@ -94,7 +94,7 @@ class MysqlLog:
         """Verify that the server has the log, and restore the tables' structures at the position."""
         del known
         conn = self._checked()
-        self._tables.snapshot.begun = True
+        self._tables.snapshot.statements.checked = True
         self._go_on(conn, position, bookmark)
 
     def _checked(self) -> Connection:

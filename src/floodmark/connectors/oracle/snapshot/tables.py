@@ -20,16 +20,15 @@ from floodmark.connectors.oracle.sql import quoted
 from floodmark.connectors.oracle.structures.stored import table_json
 from floodmark.connectors.oracle.structures.table import Table
 from floodmark.connectors.schema_history.files import StateDirFiles
-from floodmark.errors import ConfigError, SourceStateError
+from floodmark.errors import SourceStateError
 from floodmark.extensions.snapshotter import SnapshotQuery
 from floodmark.packing import table_number
+from floodmark.snapshots.select_statements import WHOLE, SelectStatements
 from floodmark.snapshots.table_order import in_order
 
-OVERRIDES = "snapshot.select.statement.overrides"
 KNOWN_S = 1.0
 KNOWN_SHARE = 4
 """The list is valid for at least this many times as long as reading it took."""
-WHOLE = 1
 
 
 @dataclass(frozen=True)
@@ -54,18 +53,14 @@ class SnapshotTables:
         ordinary: returns an open connection.
 
     Attributes:
-        begun: whether the names of tables in the options have been checked, so that one whose table is gone later is no
-            error.
+        statements: those that some tables are read with.
     """
 
     def __init__(self, options: OracleOptions, query: SnapshotQuery | None, ordinary: Callable[[], Connection]) -> None:
         self._options = options
-        self._query = query
         self._ordinary = ordinary
         self._ranges = RowRanges(StateDirFiles(options.state_dir, options.owner), options.snapshot_chunk_bytes)
-        self._overrides = options.select_statements()
-        self._asked: dict[str, str | None] = {}
-        self.begun = False
+        self.statements = SelectStatements(options, query)
         self._known: dict[int, StoredTable] = {}
         self._known_until = 0.0
 
@@ -103,7 +98,7 @@ class SnapshotTables:
         """
         tables = list(self.now().items())
         chosen = in_order(self._options, tables, lambda one: one[1].full_name, lambda one: one[1].rows)
-        self._check_names([found.full_name for _, found in chosen])
+        self.statements.check([found.full_name for _, found in chosen])
         result = []
         for number, found in chosen:
             own, statement = self._statement(found)
@@ -155,34 +150,17 @@ class SnapshotTables:
 
     def _statement(self, found: StoredTable) -> tuple[bool, str | None]:
         """Return whether a table is read with a statement of its own, and the statement; None leaves it out."""
-        name = found.full_name
-        if name in self._overrides:
-            return True, self._overrides[name]
-        if self._query is None:
-            return False, None
-        if name not in self._asked:
-            # What the query returned stays the same as long as the snapshot runs.
-            columns = [quoted(column.name) for column in self._as_read(found.table).columns]
-            self._asked[name] = self._query.snapshot_query(sql_name(found.table), columns)
-        return True, self._asked[name]
+
+        def columns() -> list[str]:
+            return [quoted(column.name) for column in self._as_read(found.table).columns]
+
+        return self.statements.of(found.full_name, sql_name(found.table), columns)
 
     def _as_read(self, table: Table) -> Table:
         """Return a table with the columns that must be read."""
         names = [column.name for column in table.columns]
         wanted = read_columns(table.owner, table.name, names, table.key, self._options)
         return replace(table, columns=tuple(column for column in table.columns if column.name in wanted))
-
-    def _check_names(self, names: Sequence[str]) -> None:
-        """Verify that every override is for a table that is read: with a wrong name its table would be read in full."""
-        if self.begun:
-            return
-        for name in self._overrides:
-            if name not in names and not self._options.snapshot_include_collection_list:
-                raise ConfigError(
-                    f"Option '{OVERRIDES}' names the table '{name}', which the snapshot does not read.",
-                    f"It reads {', '.join(sorted(names)) or 'no table'}. Correct the name (case counts), or remove it.",
-                )
-        self.begun = True
 
 
 def number_of(table: Table) -> int:

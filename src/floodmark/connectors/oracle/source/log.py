@@ -91,7 +91,7 @@ class OracleLog:
     def resume(self, position: str, bookmark: dict[str, Json] | None = None, known: Sequence[str] = ()) -> None:
         """Verify that the database has the log, and restore the tables' structures at the position."""
         del known
-        self._tables.snapshot.begun = True
+        self._tables.snapshot.statements.checked = True
         found = self._proven(position, bookmark)
         self._check_tables()
         if found is not None:

@@ -104,7 +104,7 @@ class PostgresLog:
         slots.check_position(slot, self._options, parse_position(position)[0], self._gaps)
         seen = Seen.from_json(bookmark["publication"]) if bookmark and bookmark.get("publication") else None
         self._begin(conn, tables, position, seen, known)
-        self._tables.snapshot.begun = True
+        self._tables.snapshot.statements.checked = True
 
     def _checked(self, new: bool) -> tuple[Conn, list[Table]]:
         """Verify the server, the tables and the signal table; return an ordinary connection and the tables."""

@@ -20,11 +20,12 @@ from floodmark.connectors.postgres.server.structure import CatalogStructure
 from floodmark.connectors.postgres.snapshot import chunks
 from floodmark.connectors.postgres.snapshot.key_ranges import key_of, message_key_of
 from floodmark.connectors.postgres.snapshot.row_filters import row_filter, row_query
-from floodmark.connectors.postgres.snapshot.tables import NO_FILE, WHOLE, Reading, SnapshotTables
+from floodmark.connectors.postgres.snapshot.tables import NO_FILE, Reading, SnapshotTables
 from floodmark.connectors.postgres.source.session import Conn, PostgresSession
 from floodmark.errors import SourceStateError
 from floodmark.logger import get_logger
 from floodmark.snapshots.modes import make_query
+from floodmark.snapshots.select_statements import WHOLE
 
 log = get_logger(__name__)
 
