@@ -6,6 +6,7 @@ from floodmark.changes.column_plan import hidden_columns
 from floodmark.connectors.predicates.dialect import Dialect, functions, words
 from floodmark.connectors.predicates.errors import locating
 from floodmark.connectors.predicates.parser import TableColumns, parse_condition, parse_query
+from floodmark.connectors.predicates.standard_sql import clauses
 from floodmark.connectors.predicates.tree import (
     Between,
     Binary,
@@ -57,11 +58,8 @@ def row_query(table: Table, text: str, options: NotebookOptions) -> str:
     """Return a blocking signal's statement as SQL that reads the rows of a table; see ``row_filter``."""
     with locating(f"{SCHEMA}.{table.name}", text):
         query = parse_query(text, _columns(table, options), SQLITE)
-        where = f" WHERE {sql(query.condition)}" if query.condition is not None else ""
-        order = ", ".join(f"{sql(column)}{' DESC' if descends else ''}" for column, descends in query.order)
-        ordered = f" ORDER BY {order}" if order else ""
         limit = f" LIMIT {query.limit}" if query.limit is not None else ""
-        return f"SELECT * FROM {quote(table.name)}{where}{ordered}{limit}"
+        return f"SELECT * FROM {quote(table.name)}{clauses(query, sql)}{limit}"
 
 
 def _columns(table: Table, options: NotebookOptions) -> TableColumns:

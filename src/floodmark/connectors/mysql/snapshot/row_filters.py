@@ -15,27 +15,18 @@ from floodmark.connectors.mysql.structures.table import Table, quote, table_name
 from floodmark.connectors.predicates.dialect import EXTRACTED, Dialect, functions, words
 from floodmark.connectors.predicates.errors import locating
 from floodmark.connectors.predicates.parser import TableColumns, parse_condition, parse_query
+from floodmark.connectors.predicates.standard_sql import clauses, negation, standard_sql
 from floodmark.connectors.predicates.tree import (
-    Between,
-    Binary,
     Bytes,
     Call,
     Cast,
-    Column,
     Constant,
     Distinct,
     Expression,
     Extract,
-    In,
     Is,
-    Like,
-    Logical,
-    Negative,
-    Not,
-    Number,
     Period,
     Query,
-    Text,
     Typed,
 )
 from floodmark.errors import ConditionError
@@ -112,22 +103,13 @@ def query_sql(query: Query, table: str) -> str:
         query: which rows.
         table: the table's name for SQL.
     """
-    where = f" WHERE {sql(query.condition)}" if query.condition is not None else ""
-    order = ", ".join(f"{sql(column)}{' DESC' if descends else ''}" for column, descends in query.order)
-    ordered = f" ORDER BY {order}" if order else ""
     limit = f" LIMIT {query.limit}" if query.limit is not None else ""
-    return f"SELECT * FROM {table}{where}{ordered}{limit}"
+    return f"SELECT * FROM {table}{clauses(query, sql)}{limit}"
 
 
 def sql(node: Expression) -> str:
     """Return an expression as SQL, in brackets if it has parts."""
     match node:
-        case Column(name):
-            return quote(name)
-        case Number(text):
-            return text
-        case Text(value):
-            return text_literal(value)
         case Bytes(digits):
             return f"X'{digits}'"
         case Constant(word):
@@ -137,32 +119,11 @@ def sql(node: Expression) -> str:
             return f"CAST({text_literal(value)} AS {'DATETIME(6)' if type_ == 'TIMESTAMP' else type_})"
         case Period(amount, unit):
             return f"INTERVAL {sql(amount)} {unit}"
-        case Negative(operand):
-            return f"(- {sql(operand)})"
-        case Binary(operator, left, right):
-            return f"({sql(left)} {operator} {sql(right)})"
-        case Not(operand):
-            return f"(NOT {sql(operand)})"
-        case Logical(word, operands):
-            return f"({f' {word} '.join(map(sql, operands))})"
         case Is(operand, word, negated):
-            return f"({sql(operand)} IS {_not(negated)}{word})"
-        case _:
-            return _longer(node)
-
-
-def _longer(node: Expression) -> str:
-    match node:
+            return f"({sql(operand)} IS {negation(negated)}{word})"
         case Distinct(left, right, negated):
             same = f"({sql(left)} <=> {sql(right)})"
             return same if negated else f"(NOT {same})"
-        case In(operand, items, negated):
-            return f"({sql(operand)} {_not(negated)}IN ({', '.join(map(sql, items))}))"
-        case Between(operand, low, high, negated):
-            return f"({sql(operand)} {_not(negated)}BETWEEN {sql(low)} AND {sql(high)})"
-        case Like(operand, pattern, escape, _, negated):
-            escaped = "" if escape is None else f" ESCAPE {text_literal(escape)}"
-            return f"({sql(operand)} {_not(negated)}LIKE {sql(pattern)}{escaped})"
         case Cast(operand, type_, sizes):
             sized = f"({', '.join(map(str, sizes))})" if sizes else ""
             return f"CAST({sql(operand)} AS {type_}{sized})"
@@ -171,17 +132,15 @@ def _longer(node: Expression) -> str:
         case Extract(field, operand):
             assert field in EXTRACTED
             return f"EXTRACT({field} FROM {sql(operand)})"
-        case _:
-            raise ConditionError(f"it has what {MYSQL.name} doesn't know ({type(node).__name__})")
+    found = standard_sql(node, sql, quote, text_literal)
+    if found is None:
+        raise ConditionError(f"it has what {MYSQL.name} doesn't know ({type(node).__name__})")
+    return found
 
 
 def _call(name: str, arguments: Sequence[Expression]) -> str:
     # No blank before the bracket, which would make it the name of a user's function.
     return f"{name.upper()}({', '.join(map(sql, arguments))})"
-
-
-def _not(negated: bool) -> str:
-    return "NOT " if negated else ""
 
 
 def text_literal(text: str) -> str:

@@ -10,24 +10,8 @@ from floodmark.connectors.oracle.structures.table import Table
 from floodmark.connectors.predicates.dialect import Dialect, functions, words
 from floodmark.connectors.predicates.errors import locating
 from floodmark.connectors.predicates.parser import TableColumns, parse_condition, parse_query
-from floodmark.connectors.predicates.tree import (
-    Between,
-    Binary,
-    Call,
-    Column,
-    Constant,
-    Expression,
-    In,
-    Is,
-    Like,
-    Logical,
-    Negative,
-    Not,
-    Number,
-    Query,
-    Text,
-    Typed,
-)
+from floodmark.connectors.predicates.standard_sql import clauses, negation, standard_sql
+from floodmark.connectors.predicates.tree import Call, Constant, Expression, Is, Query, Typed
 from floodmark.errors import ConditionError
 
 ORACLE = Dialect(
@@ -67,10 +51,7 @@ def row_query(table: Table, text: str, options: OracleOptions) -> str:
 
 
 def _query(query: Query, table: Table) -> str:
-    where = f" WHERE {sql(query.condition)}" if query.condition is not None else ""
-    order = ", ".join(f"{sql(column)}{' DESC' if descends else ''}" for column, descends in query.order)
-    ordered = f" ORDER BY {order}" if order else ""
-    found = f"SELECT * FROM {quoted(table.owner)}.{quoted(table.name)}{where}{ordered}"
+    found = f"SELECT * FROM {quoted(table.owner)}.{quoted(table.name)}{clauses(query, sql)}"
     return found if query.limit is None else f"{found} FETCH FIRST {query.limit} ROWS ONLY"
 
 
@@ -87,41 +68,16 @@ def sql(node: Expression) -> str:
         ConditionError: it has a part that Oracle doesn't have.
     """
     match node:
-        case Column(name):
-            return quoted(name)
-        case Number(text):
-            return text
-        case Text(value):
-            return constant(value)
         case Typed(type_, value):
             return f"{type_} {constant(value)}"
-        case Negative(operand):
-            return f"(- {sql(operand)})"
-        case Not(operand):
-            return f"(NOT {sql(operand)})"
-        case Binary(operator, left, right):
-            return f"({sql(left)} {operator} {sql(right)})"
-        case Logical(word, operands):
-            return f"({f' {word} '.join(map(sql, operands))})"
         case Is(operand, "NULL", negated):
-            return f"({sql(operand)} IS {'NOT ' if negated else ''}NULL)"
-        case _:
-            return _longer(node)
-
-
-def _longer(node: Expression) -> str:
-    match node:
-        case In(operand, items, negated):
-            return f"({sql(operand)} {'NOT ' if negated else ''}IN ({', '.join(map(sql, items))}))"
-        case Between(operand, low, high, negated):
-            return f"({sql(operand)} {'NOT ' if negated else ''}BETWEEN {sql(low)} AND {sql(high)})"
-        case Like(operand, pattern, escape, False, negated):
-            escaped = "" if escape is None else f" ESCAPE {constant(escape)}"
-            return f"({sql(operand)} {'NOT ' if negated else ''}LIKE {sql(pattern)}{escaped})"
+            return f"({sql(operand)} IS {negation(negated)}NULL)"
         case Call(name, arguments):
             return f"{name}({', '.join(map(sql, arguments))})"
         case Constant(word):
             # Oracle has no truth values before 23ai.
             raise ConditionError(f"it has the constant {word}, which Oracle doesn't know")
-        case _:
-            raise ConditionError(f"it has what Oracle doesn't know ({type(node).__name__})")
+    found = standard_sql(node, sql, quoted, constant)
+    if found is None:
+        raise ConditionError(f"it has what Oracle doesn't know ({type(node).__name__})")
+    return found

@@ -18,6 +18,7 @@ from floodmark.connectors.postgres.server.connection import parse_only, run
 from floodmark.connectors.predicates.dialect import EXTRACTED, Dialect, functions, words
 from floodmark.connectors.predicates.errors import locating
 from floodmark.connectors.predicates.parser import TableColumns, parse_condition, parse_query
+from floodmark.connectors.predicates.standard_sql import clauses
 from floodmark.connectors.predicates.tree import (
     Between,
     Binary,
@@ -184,11 +185,8 @@ class PostgresRenderer:
             query: selects the rows.
             table: the table's name for SQL.
         """
-        where = f" WHERE {self.sql(query.condition)}" if query.condition is not None else ""
-        order = ", ".join(f"{self.sql(column)}{' DESC' if descends else ''}" for column, descends in query.order)
-        ordered = f" ORDER BY {order}" if order else ""
         limit = f" LIMIT {query.limit}" if query.limit is not None else ""
-        return f"SELECT * FROM ONLY {table}{where}{ordered}{limit}"
+        return f"SELECT * FROM ONLY {table}{clauses(query, self.sql)}{limit}"
 
     def sql(self, node: Expression) -> str:
         """Return an expression, in brackets if it has parts."""
