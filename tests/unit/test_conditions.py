@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import os
 import random
+from dataclasses import replace
 
 import pytest
 
 from floodmark.connectors.mysql.snapshot.row_filters import MYSQL, query_sql, sql
+from floodmark.connectors.oracle.snapshot.row_filters import ORACLE
+from floodmark.connectors.oracle.snapshot.row_filters import sql as oracle_sql
 from floodmark.connectors.postgres.snapshot.row_filters import POSTGRES, PostgresRenderer
 from floodmark.connectors.predicates.dialect import Dialect
 from floodmark.connectors.predicates.parser import TableColumns, parse_condition, parse_query
@@ -21,13 +24,22 @@ ORDERS = TableColumns(
     ("id", "status", "created_at", "Color", "user", "order", "secret", "date", "a`b", 'a"b'),
     {"secret"},
 )
+# Oracle has no names with double quotes.
+OF_ORACLE = replace(ORDERS, columns=tuple(name for name in ORDERS.columns if '"' not in name))
 POSTGRES_WRITER = PostgresRenderer({"Color": "my schema"})
+
+
+def table_of(dialect: Dialect) -> TableColumns:
+    """Return a table that a database may have."""
+    return OF_ORACLE if dialect is ORACLE else ORDERS
 
 
 def written(text: str, dialect: Dialect, table: TableColumns = ORDERS) -> str:
     """Return a condition as it is sent to the server."""
     tree = parse_condition(text, table, dialect)
-    return POSTGRES_WRITER.sql(tree) if dialect is POSTGRES else sql(tree)
+    if dialect is POSTGRES:
+        return POSTGRES_WRITER.sql(tree)
+    return oracle_sql(tree) if dialect is ORACLE else sql(tree)
 
 
 @pytest.mark.parametrize(
@@ -131,79 +143,102 @@ def test_what_is_mysql_s_own(text: str, expected: str) -> None:
     assert written(text, MYSQL) == expected
 
 
-BOTH, ONLY_POSTGRES, ONLY_MYSQL = (POSTGRES, MYSQL), (POSTGRES,), (MYSQL,)
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("id > 5 AND status = 'it''s'", """(("id" > 5) AND ("status" = 'it''s'))"""),
+        ("Id != -1 or not id in (2, 3)", '(("id" <> (- 1)) OR (NOT ("id" IN (2, 3))))'),
+        ("status not like 'a!%' escape '!'", """("status" NOT LIKE 'a!%' ESCAPE '!')"""),
+        ("id between 1 and 2 and status is not null", '(("id" BETWEEN 1 AND 2) AND ("status" IS NOT NULL))'),
+        ("date >= date '2026-01-01'", """("date" >= DATE '2026-01-01')"""),
+        ("mod(id, 2) = 1", '(mod("id", 2) = 1)'),
+        # Oracle reads backslashes as they are.
+        (r"status = 'a\' or id = 1", r"""(("status" = 'a\') OR ("id" = 1))"""),
+    ],
+)
+def test_what_is_oracle_s_own(text: str, expected: str) -> None:
+    assert written(text, ORACLE) == expected
+
+
+@pytest.mark.parametrize("text", ["true", "id is true", "id is distinct from 1", "id is not false"])
+def test_what_oracle_does_not_have(text: str) -> None:
+    with pytest.raises(ConditionError, match="Oracle doesn't know"):
+        written(text, ORACLE)
+
+
+ALL, ONLY_POSTGRES, ONLY_MYSQL = (POSTGRES, MYSQL, ORACLE), (POSTGRES,), (MYSQL,)
 
 
 @pytest.mark.parametrize(
     ("text", "reason", "dialects"),
     [
-        ("1=1) UNION SELECT password FROM secrets --", "closing bracket", BOTH),
-        ("id=1; DROP TABLE orders", "more than one statement", BOTH),
-        ("id IN (SELECT id FROM secrets)", "subquery", BOTH),
-        ("EXISTS (SELECT 1 FROM secrets)", "subquery", BOTH),
-        ("id = (TABLE secrets)", "subquery", BOTH),
-        ("(id, status) = (1, 'a')", "row of several values", BOTH),
-        ("pg_sleep(10) IS NULL", "function 'pg_sleep'", BOTH),
-        ("pg_read_file('/etc/passwd') = 'x'", "function 'pg_read_file'", BOTH),
-        ("set_config('role', 'x', false) = 'x'", "function 'set_config'", BOTH),
-        ("nextval('s') > 0", "function 'nextval'", BOTH),
-        ("dblink('', '') IS NULL", "function 'dblink'", BOTH),
-        ("pg_catalog.pg_sleep(1) IS NULL", "its own table", BOTH),
-        ("orders.lower(status) = 'x'", "function 'orders.lower'", BOTH),
-        ("sleep(10) = 0", "function 'sleep'", BOTH),
-        ("benchmark(1000000000, md5('x')) = 0", "function 'benchmark'", BOTH),
-        ("load_file('/etc/passwd') = 'x'", "function 'load_file'", BOTH),
-        ("get_lock('x', 1) = 1", "function 'get_lock'", BOTH),
-        ("repeat('x', 1000000000) = ''", "function 'repeat'", BOTH),
-        ("@x := 1", "'@'", BOTH),
-        ("@@version = ''", "'@@'", BOTH),
-        ("id = 1 INTO OUTFILE '/tmp/x'", "'INTO'", BOTH),
-        ("id = 1 FOR UPDATE", "'FOR'", BOTH),
-        ("id = 1 LIMIT 1", "'LIMIT'", BOTH),
-        ("id = 1 PROCEDURE ANALYSE()", "'PROCEDURE'", BOTH),
-        ("id = 1 UNION SELECT 1", "'UNION'", BOTH),
-        ("status ~ '(a+)+$'", "'~'", BOTH),
-        ("status SIMILAR TO 'x'", "'SIMILAR'", BOTH),
-        ("status REGEXP 'x'", "'REGEXP'", BOTH),
-        ("status || 'x' = 'y'", r"'\|\|'", BOTH),
-        ("status -> 'x' = 'y'", "'->'", BOTH),
-        ("id OPERATOR(public.=) 1", "'OPERATOR'", BOTH),
-        ("status COLLATE evil = 'x'", "'COLLATE'", BOTH),
-        ("CASE WHEN id = 1 THEN true END", "'CASE'", BOTH),
-        ("id = ANY (ARRAY[1])", r"'\['", BOTH),
-        ("status = E'x\\'' OR true --'", "prefix 'E'", BOTH),
-        ("status = U&'\\0027'", "prefix 'U'", BOTH),
-        ("status = N'x'", "prefix 'N'", BOTH),
-        ("status = _latin1'x'", "prefix '_latin1'", BOTH),
-        ("status = $$x$$", "dollar", BOTH),
-        ("status = $1", "dollar", BOTH),
-        ("status = 'x", "doesn't end", BOTH),
-        ("id = 1 /* x", "doesn't end", BOTH),
+        ("1=1) UNION SELECT password FROM secrets --", "closing bracket", ALL),
+        ("id=1; DROP TABLE orders", "more than one statement", ALL),
+        ("id IN (SELECT id FROM secrets)", "subquery", ALL),
+        ("EXISTS (SELECT 1 FROM secrets)", "subquery", ALL),
+        ("id = (TABLE secrets)", "subquery", ALL),
+        ("(id, status) = (1, 'a')", "row of several values", ALL),
+        ("pg_sleep(10) IS NULL", "function 'pg_sleep'", ALL),
+        ("pg_read_file('/etc/passwd') = 'x'", "function 'pg_read_file'", ALL),
+        ("set_config('role', 'x', false) = 'x'", "function 'set_config'", ALL),
+        ("nextval('s') > 0", "function 'nextval'", ALL),
+        ("dblink('', '') IS NULL", "function 'dblink'", ALL),
+        ("pg_catalog.pg_sleep(1) IS NULL", "its own table", ALL),
+        ("orders.lower(status) = 'x'", "function 'orders.lower'", ALL),
+        ("sleep(10) = 0", "function 'sleep'", ALL),
+        ("benchmark(1000000000, md5('x')) = 0", "function 'benchmark'", ALL),
+        ("load_file('/etc/passwd') = 'x'", "function 'load_file'", ALL),
+        ("get_lock('x', 1) = 1", "function 'get_lock'", ALL),
+        ("repeat('x', 1000000000) = ''", "function 'repeat'", ALL),
+        ("@x := 1", "'@'", ALL),
+        ("@@version = ''", "'@@'", ALL),
+        ("id = 1 INTO OUTFILE '/tmp/x'", "'INTO'", ALL),
+        ("id = 1 FOR UPDATE", "'FOR'", ALL),
+        ("id = 1 LIMIT 1", "'LIMIT'", ALL),
+        ("id = 1 PROCEDURE ANALYSE()", "'PROCEDURE'", ALL),
+        ("id = 1 UNION SELECT 1", "'UNION'", ALL),
+        ("status ~ '(a+)+$'", "'~'", ALL),
+        ("status SIMILAR TO 'x'", "'SIMILAR'", ALL),
+        ("status REGEXP 'x'", "'REGEXP'", ALL),
+        ("status || 'x' = 'y'", r"'\|\|'", ALL),
+        ("status -> 'x' = 'y'", "'->'", ALL),
+        ("id OPERATOR(public.=) 1", "'OPERATOR'", ALL),
+        ("status COLLATE evil = 'x'", "'COLLATE'", ALL),
+        ("CASE WHEN id = 1 THEN true END", "'CASE'", ALL),
+        ("id = ANY (ARRAY[1])", r"'\['", ALL),
+        ("status = E'x\\'' OR true --'", "prefix 'E'", ALL),
+        ("status = U&'\\0027'", "prefix 'U'", ALL),
+        ("status = N'x'", "prefix 'N'", ALL),
+        ("status = _latin1'x'", "prefix '_latin1'", ALL),
+        ("status = $$x$$", "dollar", ALL),
+        ("status = $1", "dollar", ALL),
+        ("status = 'x", "doesn't end", ALL),
+        ("id = 1 /* x", "doesn't end", ALL),
         ("id /*! + 1 */ = 1", "comment that the server reads", ONLY_MYSQL),
         ("id /*M! + 1 */ = 1", "comment that the server reads", ONLY_MYSQL),
         ("id /*+ x */ = 1", "comment that the server reads", ONLY_MYSQL),
-        ("id = 1\0", "NUL", BOTH),
+        ("id = 1\0", "NUL", ALL),
         ("status = 'a\\0'", "NUL", ONLY_MYSQL),
-        ("status = '\ud800'", "surrogate", BOTH),
-        ("secret = 'x'", "column 'secret'", BOTH),
-        ("orders = '(1)'", "no column 'orders'", BOTH),
-        ("ctid = '(0,1)'", "no column 'ctid'", BOTH),
-        ("others.id = 1", "its own table", BOTH),
+        ("status = '\ud800'", "surrogate", ALL),
+        ("secret = 'x'", "column 'secret'", ALL),
+        ("orders = '(1)'", "no column 'orders'", ALL),
+        ("ctid = '(0,1)'", "no column 'ctid'", ALL),
+        ("others.id = 1", "its own table", ALL),
         ("user = 'postgres'", "'user'", ONLY_POSTGRES),
-        ("current_user = 'postgres'", "'current_user'", BOTH),
+        ("current_user = 'postgres'", "'current_user'", ALL),
         ("id::regclass = 'x'", "cast to 'regclass'", ONLY_POSTGRES),
         ("id::public.evil = 'x'", "cast to 'public'", ONLY_POSTGRES),
-        ("CAST(id AS json) = 'x'", "cast to 'json'", BOTH),
-        ("id = 1 = true", "after another comparison", BOTH),
+        ("CAST(id AS json) = 'x'", "cast to 'json'", ALL),
+        ("id = 1 = true", "after another comparison", ALL),
         ("id = 0x1", "blank between", ONLY_POSTGRES),
-        ("id = 1e5x", "blank between", BOTH),
-        ("id =", "ends where", BOTH),
-        ("", "ends where", BOTH),
-        ("(" * 1000 + "id = 1" + ")" * 1000, "nested", BOTH),
-        ("NOT " * 100_000 + "true", "longer than", BOTH),
-        ("- " * 15_000 + "id = 1" + " OR id = 1" * 3000, "more than", BOTH),
-        ("id" + " + 1" * 1000 + " = 1", "in a row", BOTH),
-        ("x" * (MOST_CHARACTERS + 1), "longer than", BOTH),
+        ("id = 1e5x", "blank between", ALL),
+        ("id =", "ends where", ALL),
+        ("", "ends where", ALL),
+        ("(" * 1000 + "id = 1" + ")" * 1000, "nested", ALL),
+        ("NOT " * 100_000 + "true", "longer than", ALL),
+        ("- " * 15_000 + "id = 1" + " OR id = 1" * 3000, "more than", ALL),
+        ("id" + " + 1" * 1000 + " = 1", "in a row", ALL),
+        ("x" * (MOST_CHARACTERS + 1), "longer than", ALL),
     ],
 )
 def test_what_is_refused_and_how(text: str, reason: str, dialects: tuple[Dialect, ...]) -> None:
@@ -253,28 +288,28 @@ def test_statements_of_blocking_snapshots(text: str, postgres: str, mysql: str) 
     ],
 )
 def test_statements_that_are_refused(text: str, reason: str) -> None:
-    for dialect in BOTH:
+    for dialect in ALL:
         with pytest.raises(ConditionError, match=f"(?i){reason}"):
             parse_query(text, ORDERS, dialect)
 
 
-@pytest.mark.parametrize("dialect", BOTH, ids=["postgres", "mysql"])
+@pytest.mark.parametrize("dialect", ALL, ids=["postgres", "mysql", "oracle"])
 def test_generated_conditions_are_accepted_and_keep_nothing_of_their_text(dialect: Dialect) -> None:
     random_ = random.Random(7)
     for _ in range(INPUTS):
-        text = generated_condition(random_, dialect, ORDERS)
-        found = written(text, dialect)
+        text = generated_condition(random_, dialect, table_of(dialect))
+        found = written(text, dialect, table_of(dialect))
         assert_one_condition(found, dialect)
 
 
-@pytest.mark.parametrize("dialect", BOTH, ids=["postgres", "mysql"])
+@pytest.mark.parametrize("dialect", ALL, ids=["postgres", "mysql", "oracle"])
 def test_hostile_conditions_are_refused_or_harmless(dialect: Dialect) -> None:
     random_ = random.Random(11)
     accepted = 0
     for _ in range(INPUTS):
-        text = hostile_condition(random_, dialect, ORDERS)
+        text = hostile_condition(random_, dialect, table_of(dialect))
         try:
-            found = written(text, dialect)
+            found = written(text, dialect, table_of(dialect))
         except ConditionError:
             continue
         accepted += 1
