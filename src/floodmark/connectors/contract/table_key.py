@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Self
 
@@ -40,6 +41,23 @@ class TableKey:
         key = stored_object(data, "The key of a table")
         kinds = tuple(map(_kind, key.items("kinds"))) if "kinds" in key else ()
         return cls(key.texts("columns"), key.flag("nulls"), kinds, key.optional_text("index"))
+
+
+def beyond(names: Sequence[str], values: Sequence[str], sign: str, last_sign: str) -> str:
+    """Return the SQL condition of keys beyond a bound, for databases that don't compare rows, or not by an index.
+
+    Args:
+        names: the columns of the key, quoted for SQL.
+        values: those of the bound, as SQL.
+        sign: how a column compares if those before it are equal: ``<`` or ``>``.
+        last_sign: the same for the last column, such as ``<=``.
+    """
+    parts = []
+    for place, (name, value) in enumerate(zip(names, values, strict=True)):
+        equal = [f"{other} = {same}" for other, same in zip(names[:place], values[:place], strict=True)]
+        compared = f"{name} {last_sign if place == len(names) - 1 else sign} {value}"
+        parts.append(" AND ".join([*equal, compared]))
+    return parts[0] if len(parts) == 1 else " OR ".join(f"({part})" for part in parts)
 
 
 def _kind(data: Json) -> tuple[str, ...]:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from decimal import Decimal
 from typing import Any
 
-from floodmark.connectors.contract.table_key import TableKey
+from floodmark.connectors.contract.table_key import TableKey, beyond
 from floodmark.connectors.mysql.structures.table import Column, Table, quote
 from floodmark.connectors.mysql.structures.type_names import BLOBS, INTEGERS
 
@@ -76,19 +76,13 @@ def null_condition(key: TableKey) -> str:
     return " OR ".join(f"{quote(name)} IS NULL" for name in key.columns)
 
 
-def _beyond(key: TableKey, values: Sequence[str], sign: str, last_sign: str) -> str:
+def _beyond(key: TableKey, bound: Sequence[str], sign: str, last_sign: str) -> str:
     """Return the SQL condition of keys beyond a bound.
 
-    It compares column by column, since the server finds no index range for a comparison of rows.
+    The servers find no index range for a comparison of rows.
     """
-    names = [quote(name) for name in key.columns]
-    texts = [literal(kind, value) for kind, value in zip(key.kinds, values, strict=True)]
-    parts = []
-    for place, name in enumerate(names):
-        equal = [f"{other} = {text}" for other, text in zip(names[:place], texts[:place], strict=True)]
-        compared = f"{name} {last_sign if place == len(names) - 1 else sign} {texts[place]}"
-        parts.append(" AND ".join([*equal, compared]))
-    return parts[0] if len(parts) == 1 else " OR ".join(f"({part})" for part in parts)
+    values = [literal(kind, value) for kind, value in zip(key.kinds, bound, strict=True)]
+    return beyond([quote(name) for name in key.columns], values, sign, last_sign)
 
 
 def literal(kind: Sequence[str], value: str) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from floodmark.connectors.contract.table_key import TableKey
+from floodmark.connectors.contract.table_key import TableKey, beyond
 from floodmark.connectors.oracle.sql import constant, quoted
 from floodmark.connectors.oracle.structures.table import Column, Table
 
@@ -80,16 +80,10 @@ def null_condition(key: TableKey) -> str:
     return " OR ".join(f"{quoted(name)} IS NULL" for name in key.columns)
 
 
-def _beyond(key: TableKey, values: Sequence[str], sign: str, last_sign: str) -> str:
+def _beyond(key: TableKey, bound: Sequence[str], sign: str, last_sign: str) -> str:
     """Return the condition of keys beyond a bound; Oracle compares no rows."""
-    names = [quoted(name) for name in key.columns]
-    texts = [_WRITTEN[kind].format(constant(value)) for (kind,), value in zip(key.kinds, values, strict=True)]
-    parts = []
-    for place, name in enumerate(names):
-        equal = [f"{other} = {text}" for other, text in zip(names[:place], texts[:place], strict=True)]
-        compared = f"{name} {last_sign if place == len(names) - 1 else sign} {texts[place]}"
-        parts.append(" AND ".join([*equal, compared]))
-    return parts[0] if len(parts) == 1 else " OR ".join(f"({part})" for part in parts)
+    values = [_WRITTEN[kind].format(constant(value)) for (kind,), value in zip(key.kinds, bound, strict=True)]
+    return beyond([quoted(name) for name in key.columns], values, sign, last_sign)
 
 
 class OracleKeyRanges:
