@@ -106,9 +106,10 @@ class _Writer:
 @pytest.mark.long
 @pytest.mark.timeout(max(600, 24 * KILLS // ROUNDS))
 @pytest.mark.parametrize("seed", range(ROUNDS))
-def test_kill_9(seed: int, tmp_path: Path) -> None:
+@pytest.mark.parametrize("adapter", ["logminer", "logminer_unbuffered"])
+def test_kill_9(adapter: str, seed: int, tmp_path: Path) -> None:
     chance = random.Random(seed)
-    with Scene(tmp_path, rows=SNAPSHOT_ROWS) as scene:
+    with Scene(tmp_path, rows=SNAPSHOT_ROWS, adapter=adapter) as scene:
         options = scene.options()
         # Small pieces and batches make many points at which to die.
         small = {

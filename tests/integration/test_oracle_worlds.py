@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import time
 from collections.abc import Callable, Iterator
 from decimal import Decimal
 from pathlib import Path
@@ -31,6 +32,7 @@ from tests.support.oracle.model.database import OracleDatabase
 from tests.support.oracle.model.redo import Operation
 from tests.support.oracle.model.tables import column
 from tests.support.oracle.scene import COLUMNS, SCHEMA, Rows, Scene, applied
+from tests.support.patience import within
 
 
 @pytest.fixture(autouse=True)
@@ -38,16 +40,32 @@ def in_a_hurry(monkeypatch: pytest.MonkeyPatch) -> None:
     hurry(monkeypatch)
 
 
+BUFFERED, UNBUFFERED = "logminer", "logminer_unbuffered"
+ONLY_COMMITTED = {"database_connection_adapter": UNBUFFERED}
+
+
+@pytest.fixture(params=[BUFFERED, UNBUFFERED])
+def adapter(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
 @pytest.fixture
-def scene(tmp_path: Path) -> Iterator[Scene]:
+def scene(tmp_path: Path, adapter: str) -> Iterator[Scene]:
+    with Scene(tmp_path, adapter=adapter) as made:
+        yield made
+
+
+@pytest.fixture
+def buffered(tmp_path: Path) -> Iterator[Scene]:
+    """Return a scene for what depends on no adapter, or needs this one."""
     with Scene(tmp_path) as made:
         yield made
 
 
 @pytest.fixture
-def threads(tmp_path: Path) -> Iterator[Scene]:
+def threads(tmp_path: Path, adapter: str) -> Iterator[Scene]:
     """Return a scene with two instances."""
-    with Scene(tmp_path, OracleDatabase(threads=2)) as made:
+    with Scene(tmp_path, OracleDatabase(threads=2), adapter=adapter) as made:
         yield made
 
 
@@ -81,16 +99,16 @@ def test_what_is_open_when_a_query_begins_is_delivered_when_it_is_committed(scen
     assert [row["op"] for row in goes_on(scene, query, rows)] == ["c", "u", "d", "d"]
 
 
-def test_what_is_open_may_be_cut_if_that_is_asked_for(scene: Scene) -> None:
-    with scene.database.lock:
-        early = scene.database.begin()
-        early.insert(scene.table, ID=Decimal(50), V=Decimal(1), PAD="open")
-    query, _ = stopped(scene, log_mining_transaction_snapshot_boundary_mode="skip")
-    with scene.database.lock:
-        early.delete(scene.table, {"ID": 3})
+def test_what_is_open_may_be_cut_if_that_is_asked_for(buffered: Scene) -> None:
+    with buffered.database.lock:
+        early = buffered.database.begin()
+        early.insert(buffered.table, ID=Decimal(50), V=Decimal(1), PAD="open")
+    query, _ = stopped(buffered, log_mining_transaction_snapshot_boundary_mode="skip")
+    with buffered.database.lock:
+        early.delete(buffered.table, {"ID": 3})
         early.commit()
-        scene.database.background()
-    assert [row["op"] for row in scene.query(query.offset).drain() if row["value"]] == ["d"]
+        buffered.database.background()
+    assert [row["op"] for row in buffered.query(query.offset).drain() if row["value"]] == ["d"]
 
 
 def test_log_switches_and_long_transactions(scene: Scene) -> None:
@@ -209,28 +227,28 @@ def test_another_database_or_another_life_of_it(
     assert "checkpoint" in caught.value.cure
 
 
-def test_undo_that_is_gone_ends_in_another_read_point(scene: Scene) -> None:
-    query = scene.query(snapshot_chunk_bytes="8192")
+def test_undo_that_is_gone_ends_in_another_read_point(buffered: Scene) -> None:
+    query = buffered.query(snapshot_chunk_bytes="8192")
     end = query.reader.latestOffset(query.offset, query.reader.getDefaultReadLimit())
-    scene.write(100)
-    scene.database.settings.undo_scns = 5
-    with scene.database.step():
+    buffered.write(100)
+    buffered.database.settings.undo_scns = 5
+    with buffered.database.step():
         pass
     rows = query.run(end)
     query.offset = end
-    scene.database.settings.undo_scns = 1 << 60
+    buffered.database.settings.undo_scns = 1 << 60
     assert rows == []
     rows += query.drain()
-    assert applied(rows) == scene.expected()
+    assert applied(rows) == buffered.expected()
 
 
-def test_a_table_that_is_altered_before_it_is_read(scene: Scene) -> None:
-    query = scene.query()
+def test_a_table_that_is_altered_before_it_is_read(buffered: Scene) -> None:
+    query = buffered.query()
     end = query.reader.latestOffset(query.offset, query.reader.getDefaultReadLimit())
-    with scene.database.lock:
+    with buffered.database.lock:
         wider = (*COLUMNS, column("N", "NUMBER(5,0)"))
-        scene.database.ddl(scene.table, 'ALTER TABLE "S"."T" ADD ("N" NUMBER(5,0))', columns=wider)
-        scene.database.background()
+        buffered.database.ddl(buffered.table, 'ALTER TABLE "S"."T" ADD ("N" NUMBER(5,0))', columns=wider)
+        buffered.database.background()
     rows = query.run(end)
     query.offset = end
     assert rows == []
@@ -317,9 +335,10 @@ def test_a_table_that_is_dropped_before_its_changes_are_read(scene: Scene, mode:
 @pytest.mark.parametrize("operation", [Operation.UNSUPPORTED, Operation.MISSING_SCN])
 def test_what_logminer_does_not_show_is_an_error_or_a_gap(scene: Scene, operation: Operation) -> None:
     query, rows = stopped(scene)
-    with scene.database.lock:
+    with scene.change() as transaction:
+        transaction.start()
         named = {"object_id": scene.table.object_id, "version": 1} if operation is Operation.UNSUPPORTED else {}
-        scene.database.write(1, "0A00010000000000", operation, container=scene.database.pluggable, info="why", **named)
+        scene.database.write(1, transaction.xid, operation, container=scene.database.pluggable, info="why", **named)
     scene.write(100)
     with pytest.raises(SourceStateError, match="change number"):
         scene.query(query.offset).drain()
@@ -374,11 +393,11 @@ def test_truncates(scene: Scene) -> None:
     assert [row["op"] for row in found] == ["t", "c"]
 
 
-def test_a_statement_of_ones_own_reads_as_of_the_same_number(scene: Scene) -> None:
+def test_a_statement_of_ones_own_reads_as_of_the_same_number(buffered: Scene) -> None:
     own = {"snapshot.select.statement.overrides.S.T": "SELECT * FROM S.T WHERE ID < 5"}
-    query = scene.query(snapshot_select_statement_overrides="S.T", **own)
+    query = buffered.query(snapshot_select_statement_overrides="S.T", **own)
     end = query.reader.latestOffset(query.offset, query.reader.getDefaultReadLimit())
-    scene.write(2000)
+    buffered.write(2000)
     rows = query.run(end)
     assert [one[:2] for one in applied(rows)] == [(number, 0) for number in range(5)]
 
@@ -409,20 +428,20 @@ def _no_logminer(database: OracleDatabase) -> None:
     ],
 )
 def test_a_database_that_is_not_prepared(
-    scene: Scene, broken: Callable[[OracleDatabase], None], kind: type[FloodmarkError], words: str, cure: str
+    buffered: Scene, broken: Callable[[OracleDatabase], None], kind: type[FloodmarkError], words: str, cure: str
 ) -> None:
-    broken(scene.database)
+    broken(buffered.database)
     with pytest.raises(kind, match=words) as caught:
-        scene.query().drain()
+        buffered.query().drain()
     assert cure in caught.value.cure
-    findings = checked(scene)
+    findings = checked(buffered)
     assert [one for one in findings if one.status == "error"]
 
 
-def test_a_table_whose_columns_are_not_logged(scene: Scene) -> None:
-    scene.database.create_table(SCHEMA, "LACKING", COLUMNS, ["ID"], logged=False, supplemental=False)
+def test_a_table_whose_columns_are_not_logged(buffered: Scene) -> None:
+    buffered.database.create_table(SCHEMA, "LACKING", COLUMNS, ["ID"], logged=False, supplemental=False)
     with pytest.raises(SourceStateError, match=r"unchanged columns of S\.LACKING") as caught:
-        scene.query().drain()
+        buffered.query().drain()
     assert "ALTER TABLE S.LACKING ADD SUPPLEMENTAL LOG DATA (ALL) COLUMNS" in caught.value.cure
 
 
@@ -434,9 +453,9 @@ def test_a_table_whose_columns_are_not_logged(scene: Scene) -> None:
         ({"archive_destination_name": "LOG_ARCHIVE_DEST_9"}, SourceStateError, "LOG_ARCHIVE_DEST_9"),
     ],
 )
-def test_wrong_options(scene: Scene, more: dict[str, str], kind: type[FloodmarkError], words: str) -> None:
+def test_wrong_options(buffered: Scene, more: dict[str, str], kind: type[FloodmarkError], words: str) -> None:
     with pytest.raises(kind, match=words) as caught:
-        scene.query(**more).drain()
+        buffered.query(**more).drain()
     assert caught.value.cure
     assert "wrong" not in str(caught.value)
 
@@ -445,6 +464,8 @@ def test_wrong_options(scene: Scene, more: dict[str, str], kind: type[FloodmarkE
     ("more", "words"),
     [
         ({"database_connection_adapter": "xstream"}, "must be one of logminer"),
+        ({**ONLY_COMMITTED, "log_mining_transaction_retention_ms": "60000"}, "retention.ms' has no meaning"),
+        ({**ONLY_COMMITTED, "log_mining_transaction_snapshot_boundary_mode": "skip"}, "boundary.mode' has no meaning"),
         ({"log_mining_strategy": "hybrid"}, "must be one of online_catalog"),
         ({"lob_enabled": "true", "log_mining_include_redo_sql": "true"}, "exclude each other"),
         ({"database_pdb_name": "a b"}, "database.pdb.name"),
@@ -452,9 +473,9 @@ def test_wrong_options(scene: Scene, more: dict[str, str], kind: type[FloodmarkE
         ({"database_url": "jdbc:oracle:oci:@db"}, "jdbc:oracle:thin:@"),
     ],
 )
-def test_options_that_are_not_allowed(scene: Scene, more: dict[str, str], words: str) -> None:
+def test_options_that_are_not_allowed(buffered: Scene, more: dict[str, str], words: str) -> None:
     with pytest.raises(ConfigError, match=words):
-        load_options(scene.options(**more))
+        load_options(buffered.options(**more))
 
 
 def checked(scene: Scene, offset: dict[str, Any] | None = None, **more: str) -> list[Any]:
@@ -464,27 +485,27 @@ def checked(scene: Scene, offset: dict[str, Any] | None = None, **more: str) -> 
     return found
 
 
-def test_checks(scene: Scene) -> None:
-    query, _ = stopped(scene)
-    found = checked(scene, query.offset)
+def test_checks(buffered: Scene) -> None:
+    query, _ = stopped(buffered)
+    found = checked(buffered, query.offset)
     assert not [one for one in found if one.status == "error"], found
     assert {"log mode", "supplemental logging", "LogMiner", "logs", "checkpoint", "tables"} <= {
         one.check for one in found
     }
     assert next(one for one in found if one.check == "evidence").status == "warning"
-    missing = checked(scene, database_pdb_name="")
+    missing = checked(buffered, database_pdb_name="")
     assert "Set database.pdb.name" in next(one for one in missing if one.check == "containers").fix
 
 
-def test_log_status(scene: Scene) -> None:
-    query, _ = stopped(scene)
-    status = connector_module("oracle", "log_status").log_status(load_options(scene.options()), query.offset["log"])
+def test_log_status(buffered: Scene) -> None:
+    query, _ = stopped(buffered)
+    status = connector_module("oracle", "log_status").log_status(load_options(buffered.options()), query.offset["log"])
     assert status.problem == ""
     assert status.lag_bytes < 100
 
 
-def test_typed_rows(scene: Scene) -> None:
-    rows = scene.query(format="rows").drain()
+def test_typed_rows(buffered: Scene) -> None:
+    rows = buffered.query(format="rows").drain()
     assert sorted(row["after"]["ID"] for row in rows) == list(range(20))
 
 
@@ -530,37 +551,133 @@ def aged(scene: Scene, minutes: int) -> None:
         scene.database.background()
 
 
-def test_transactions_that_are_open_for_too_long_are_left_out_and_told(scene: Scene) -> None:
+def test_transactions_that_are_open_for_too_long_are_left_out_and_told(buffered: Scene) -> None:
     options = {"log_mining_transaction_retention_ms": "600000"}
-    query, rows = stopped(scene, **options)
-    with scene.database.lock:
-        forgotten, idle = scene.database.begin(), scene.database.begin()
-        forgotten.insert(scene.table, ID=Decimal(70), V=Decimal(1), PAD="forgotten")
+    query, rows = stopped(buffered, **options)
+    with buffered.database.lock:
+        forgotten, idle = buffered.database.begin(), buffered.database.begin()
+        forgotten.insert(buffered.table, ID=Decimal(70), V=Decimal(1), PAD="forgotten")
         idle.start()
-    begin = scene.database.clock.scn
-    aged(scene, 8)
-    scene.write(100)
-    again = scene.query(query.offset, **options)
+    begin = buffered.database.clock.scn
+    aged(buffered, 8)
+    buffered.write(100)
+    again = buffered.query(query.offset, **options)
     rows += again.drain()
-    assert applied(rows) == scene.expected()
-    aged(scene, 8)
+    assert applied(rows) == buffered.expected()
+    aged(buffered, 8)
     found = following(again, lambda row: row["op"] == "gap")
-    scene.write(101)
+    buffered.write(101)
     found += again.drain()
     again.stop()
     (gap,) = [row for row in found if row["op"] == "gap"]
     told = json.loads(gap["value"])
     assert forgotten.xid.upper() in told["reason"]
     assert told["option"] == "log.mining.transaction.retention.ms=600000"
-    assert applied([*rows, *found]) == scene.expected()
+    assert applied([*rows, *found]) == buffered.expected()
     assert again.offset["bookmark"]["begin"] > begin
     # What it and the idle one change from now on comes after a restart, too.
-    with scene.database.lock:
-        forgotten.insert(scene.table, ID=Decimal(71), V=Decimal(1), PAD="forgotten")
-        idle.insert(scene.table, ID=Decimal(72), V=Decimal(1), PAD="idle")
+    with buffered.database.lock:
+        forgotten.insert(buffered.table, ID=Decimal(71), V=Decimal(1), PAD="forgotten")
+        idle.insert(buffered.table, ID=Decimal(72), V=Decimal(1), PAD="idle")
         forgotten.commit()
         idle.commit()
-        scene.database.background()
-    last = scene.query(again.offset, **options)
+        buffered.database.background()
+    last = buffered.query(again.offset, **options)
     assert [json.loads(row["value"])["after"]["ID"] for row in last.drain()] == [72]
     assert "abandoned" not in last.offset["bookmark"]
+
+
+def test_a_flush_table_that_another_query_writes_stops_nothing(scene: Scene) -> None:
+    query = scene.query()
+    rows = query.drain()
+    scene.write(99)
+    rows += query.drain()
+    query.restart()
+    with scene.database.lock:
+        other = scene.database.begin(session=True)
+        (table,) = (one for one in scene.database.tables if one.name == "LOG_MINING_FLUSH")
+        other.update(table, {}, LAST_SCN=Decimal(1))
+    scene.write(100)
+    deadline = time.monotonic() + within(30)
+    while len(rows) < 24 and time.monotonic() < deadline:
+        with scene.database.lock:
+            scene.database.background()
+        rows += query.step()
+    assert len(rows) == 24
+    with scene.database.lock:
+        other.commit()
+    rows += query.drain()
+    assert applied(rows) == scene.expected()
+
+
+def test_undecided_transactions_must_be_decided_before_a_query_begins(scene: Scene) -> None:
+    with scene.database.lock:
+        prepared = scene.database.begin()
+        prepared.insert(scene.table, ID=Decimal(70), V=Decimal(1), PAD="prepared")
+        prepared.in_doubt = True
+    with pytest.raises(SourceStateError, match="prepared and aren't decided") as caught:
+        scene.query().step()
+    assert "COMMIT FORCE" in caught.value.cure
+    assert next(one for one in checked(scene) if one.check == "open transactions").status == "error"
+    with scene.database.lock:
+        prepared.commit()
+        scene.database.background()
+    assert applied(scene.query().drain()) == scene.expected()
+
+
+def test_a_transaction_that_is_undecided_while_its_instance_is_restarted(scene: Scene) -> None:
+    query, rows = stopped(scene)
+    with scene.database.lock:
+        prepared = scene.database.begin()
+        prepared.insert(scene.table, ID=Decimal(70), V=Decimal(1), PAD="prepared")
+    scene.write(100)
+    between = scene.query(query.offset)
+    rows += between.drain()
+    prepared.in_doubt = True
+    for number in range(101, 104):
+        scene.write(number)
+        rows += between.drain()
+    with scene.database.lock:
+        prepared.commit()
+        scene.database.background()
+    if scene.adapter == BUFFERED:
+        assert applied([*rows, *between.drain()]) == scene.expected()
+        return
+    with pytest.raises(SourceStateError, match="began before all that is shown as open") as caught:
+        between.drain()
+    assert "execute-snapshot" in caught.value.cure
+    between.stop()
+    later = scene.query(between.offset, event_processing_failure_handling_mode="warn").drain()
+    assert "gap" in [row["op"] for row in later]
+    assert 70 not in [row[0] for row in applied([*rows, *later])]
+
+
+def test_an_offset_of_another_adapter(scene: Scene) -> None:
+    query, _ = stopped(scene)
+    scene.adapter = BUFFERED if scene.adapter == UNBUFFERED else UNBUFFERED
+    with pytest.raises(CheckpointError, match=r"begun with database\.connection\.adapter") as caught:
+        scene.query(query.offset).step()
+    assert "new checkpoint" in caught.value.cure
+
+
+def test_statements_of_open_transactions_are_followed_with_their_commit(tmp_path: Path) -> None:
+    """Committed transactions are read again from where an older one began, and statements have no commit of theirs."""
+    with Scene(tmp_path, adapter=UNBUFFERED) as scene:
+        query, rows = stopped(scene, include_schema_changes="true")
+        with scene.database.lock:
+            long = scene.database.begin()
+            long.insert(scene.database.create_table(SCHEMA, "OTHER", COLUMNS, ["ID"]), ID=Decimal(1), PAD="x")
+        altered(scene)
+        again = scene.query(query.offset, include_schema_changes="true")
+        found = again.drain()
+        scene.write(110)
+        found += again.drain()
+        with scene.database.lock:
+            long.commit()
+            scene.database.background()
+        scene.write(111)
+        found += again.drain()
+        statements = [json.loads(row["value"]) for row in found if row["topic"] == "p"]
+        assert [one["ddl"].split()[0] for one in statements] == ["CREATE", "ALTER"]
+        assert [row["position"] for row in found] == sorted({row["position"] for row in found})
+        assert [row[0] for row in applied([*rows, *found])] == [row[0] for row in scene.expected()]

@@ -20,7 +20,7 @@ from tests.support.inprocess import InProcess
 from tests.support.oracle.fronts.tns.server import TnsServer
 from tests.support.oracle.model.database import OracleDatabase
 
-BUFFERED = [one for one in (*VALUES, *TRANSACTIONS, *LARGE_OBJECTS, *DDL) if one.adapter == "logminer"]
+ALL = (*VALUES, *TRANSACTIONS, *LARGE_OBJECTS, *DDL)
 WITH_LOCAL_ZONE = {"L3", "L6"}
 """Columns of the type TIMESTAMP WITH LOCAL TIME ZONE."""
 SNAPSHOT = {"true", "first", "last", "first_in_data_collection", "last_in_data_collection"}
@@ -34,6 +34,7 @@ def options_of(case: Case, database: OracleDatabase, port: int, state: Path) -> 
         "connector": "oracle",
         "topic.prefix": PREFIX,
         "state.dir": str(state),
+        "database.connection.adapter": case.adapter,
         "database.hostname": "127.0.0.1",
         "database.port": str(port),
         "database.user": database.account,
@@ -100,7 +101,7 @@ def compared(events: list[Golden]) -> Iterator[Golden]:
         yield Golden(one.topic, one.key, value, one.headers)
 
 
-@pytest.mark.parametrize("case", BUFFERED, ids=lambda case: case.name)
+@pytest.mark.parametrize("case", ALL, ids=lambda case: f"{case.adapter}-{case.name}")
 def test_all_events(case: Case, tmp_path: Path) -> None:
     ours, theirs = list(compared(delivered(case, tmp_path))), list(compared(goldens(case)))
     assert len(theirs) > 10

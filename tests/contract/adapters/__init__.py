@@ -13,6 +13,7 @@ CONNECTORS: tuple[ConnectorUnderTest, ...] = (
     PostgresUnderTest(18),
     BinlogUnderTest("mysql"),
     BinlogUnderTest("mariadb"),
-    OracleUnderTest(),
+    OracleUnderTest("logminer"),
+    OracleUnderTest("logminer_unbuffered"),
     NotebookUnderTest(Capabilities(watermarks=False, login=False, network=False, refuses_no_tables=False)),
 )

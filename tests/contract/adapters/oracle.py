@@ -27,17 +27,24 @@ SIGNALS = [
 
 
 class OracleUnderTest:
-    """The adapter ``logminer``."""
+    """The connector with one of its adapters.
 
-    name = "oracle"
+    Args:
+        adapter: ``database.connection.adapter``.
+    """
+
     capabilities = Capabilities(watermarks=False, refuses_no_tables=False, log_rests=False)
     required: tuple[str, ...] = ("database.user", "database.dbname")
     kept: tuple[str, ...] = ("schema-history",)
 
+    def __init__(self, adapter: str) -> None:
+        self.name = f"oracle-{adapter}"
+        self._adapter = adapter
+
     @contextmanager
     def open(self, fixture: Callable[[str], Any]) -> Iterator[SourceUnderTest]:
         del fixture  # Each test has a database of its own.
-        with OracleSource(OracleDatabase()) as source:
+        with OracleSource(OracleDatabase(), self._adapter) as source:
             yield source
 
     @contextmanager
@@ -45,7 +52,7 @@ class OracleUnderTest:
         del fixture, like
         database = OracleDatabase()
         database.settings.database_id += 1
-        with OracleSource(database) as source:
+        with OracleSource(database, self._adapter) as source:
             yield source
 
 
@@ -55,12 +62,13 @@ class OracleSource:
     schema = SCHEMA
     lost_log = "oldest log"
 
-    def __init__(self, database: OracleDatabase) -> None:
+    def __init__(self, database: OracleDatabase, adapter: str) -> None:
         self._database = database
         self._stack = ExitStack()
         self._server = self._stack.enter_context(TnsServer(database))
         self.options = {
             "connector": "oracle",
+            "database.connection.adapter": adapter,
             "database.hostname": "127.0.0.1",
             "database.port": str(self._server.port),
             "database.user": database.account,

@@ -28,6 +28,7 @@ class Scene:
         database: the database.
         columns: of the table.
         rows: how many rows the table has.
+        adapter: of the queries.
     """
 
     def __init__(
@@ -36,7 +37,9 @@ class Scene:
         database: OracleDatabase | None = None,
         columns: list[Column] | None = None,
         rows: int = 20,
+        adapter: str = "logminer",
     ) -> None:
+        self.adapter = adapter
         self.database = database or OracleDatabase()
         self.table = self.database.create_table(SCHEMA, NAME, columns or COLUMNS, ["ID"], logged=False)
         self._directory = directory
@@ -61,6 +64,7 @@ class Scene:
         database = self.database
         return {
             "connector": "oracle",
+            "database.connection.adapter": self.adapter,
             "topic.prefix": "p",
             "state.dir": str(self._directory / "state"),
             "database.hostname": "127.0.0.1",
@@ -104,7 +108,7 @@ class Scene:
         rows = found.rows_at(self.database.clock.scn)
         names = [one.name for one in found.structure.columns]
         return sorted(
-            tuple(int(row[name]) if isinstance(row[name], Decimal) else row.get(name) for name in names)
+            tuple(int(row[name]) if isinstance(row.get(name), Decimal) else row.get(name) for name in names)
             for _, row in rows
         )
 

@@ -11,7 +11,7 @@ from floodmark.connectors.registry import CONNECTORS
 _SPOOL = "rows of open transactions are kept in state.dir, so that memory doesn't grow with them"
 _THREADS = "a snapshot's tasks run on Spark's cores; see snapshot.max.threads and snapshot.chunk.bytes"
 _NOT_YET = "the connector doesn't have it yet"
-_ACCEPTED_ADAPTERS = "only the adapter logminer is there"
+_ACCEPTED_ADAPTERS = "only the adapters logminer and logminer_unbuffered are there"
 
 ACCEPTED: Mapping[str, Foreign] = {
     **{name: foreign for name, foreign in debezium.ACCEPTED.items() if name != "query.fetch.size"},

@@ -33,7 +33,7 @@ def _lower(value: object) -> object:
     return value.lower() if isinstance(value, str) else value
 
 
-Adapter = Annotated[Literal["logminer"], BeforeValidator(_lower)]
+Adapter = Annotated[Literal["logminer", "logminer_unbuffered"], BeforeValidator(_lower)]
 """Debezium's values ignore case, and its documentation writes ``LogMiner``."""
 
 
@@ -92,7 +92,8 @@ class OracleOptions(CommonOptions):
     adapter: Adapter = option(
         "database.connection.adapter",
         "logminer",
-        "How the log is read: with LogMiner, which shows changes before it is known whether they are committed.",
+        "How the log is read: with LogMiner, which shows changes before it is known whether they are committed, or "
+        "(`logminer_unbuffered`) only committed transactions, which it then puts together in the server's memory.",
         "same, with more values",
     )
     strategy: Literal["online_catalog"] = option(
@@ -255,6 +256,21 @@ class OracleOptions(CommonOptions):
             raise ValueError(
                 f"Option 'database.pdb.name' has the value '{self.pluggable}', which is not allowed: it must be a name "
                 "of letters, digits, '_', '$' and '#'."
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _check_adapter(self) -> Self:
+        if self.adapter == "logminer":
+            return self
+        without = {
+            "log.mining.transaction.retention.ms": self.transaction_retention_ms != 0,
+            "log.mining.transaction.snapshot.boundary.mode": self.boundary_mode == "skip",
+        }
+        for name in (one for one, is_set in without.items() if is_set):
+            raise ValueError(
+                f"Option '{name}' has no meaning with 'database.connection.adapter={self.adapter}', where LogMiner "
+                "itself keeps open transactions. Leave it out."
             )
         return self
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import lru_cache
 
 from floodmark._version import __version__
@@ -69,8 +70,9 @@ def statement_block(
     marker: str,
     place: str,
     number: str,
+    span: Sequence[int] = (),
 ) -> str:
-    """Return the source block of what belongs to no transaction.
+    """Return the source block of what is no change of a row.
 
     Args:
         prefix: the option ``topic.prefix``.
@@ -82,11 +84,18 @@ def statement_block(
         marker: the field ``snapshot``.
         place: the fields ``rs_id``, ``ssn`` and ``redo_thread``.
         number: the field ``txSeq``.
+        span: of its transaction, as far as that is known: the number at which it began, and when it began and was
+            committed, in seconds since the epoch.
     """
+    start_scn, start_ms, commit_ms = _span(*span) if span else ("null", "null", "null")
     return (
         f'{head(prefix)}{micros // 1000},"snapshot":"{marker}","db":{dumps(database)},"sequence":null,'
         f'"ts_us":{micros},"ts_ns":{micros}000,"schema":{dumps(owner)},"table":{dumps(tables)},"txId":null,'
         f'"scn":"{scn}","commit_scn":null,"lcr_position":null,{place},'
-        '"user_name":null,"redo_sql":null,"row_id":null,"commit_ts_ms":null,"start_scn":null,"start_ts_ms":null,'
-        f'"txSeq":{number}}}'
+        f'"user_name":null,"redo_sql":null,"row_id":null,"commit_ts_ms":{commit_ms},"start_scn":{start_scn},'
+        f'"start_ts_ms":{start_ms},"txSeq":{number}}}'
     )
+
+
+def _span(start_scn: int, start_seconds: int, commit_seconds: int) -> tuple[str, str, str]:
+    return f'"{start_scn}"', f"{start_seconds}000", f"{commit_seconds}000"

@@ -130,4 +130,8 @@ AFTER = tuple(name for name in [*BEFORE, "NEW", "NEW_NAME"] if name not in ("OLD
 """The tables at the end."""
 CASE = Case("ddl", _setup, [_statements, _rows, _endings], tables=AFTER)
 _SCHEMAS = {"key.converter.schemas.enable": "true", "value.converter.schemas.enable": "true"}
-DDL = (CASE, replace(CASE, name="ddl_comments", options={"include.schema.comments": "true", **_SCHEMAS}))
+DDL = (
+    CASE,
+    replace(CASE, name="ddl_comments", options={"include.schema.comments": "true", **_SCHEMAS}),
+    replace(CASE, adapter="logminer_unbuffered"),
+)

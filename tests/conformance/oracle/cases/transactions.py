@@ -82,6 +82,12 @@ TRANSACTIONS = (
     replace(TRANSACTION, name="transactions_schemas", options=_SCHEMAS),
     replace(TRANSACTION, name="redo_sql", options={"log.mining.include.redo.sql": "true"}),
     replace(TRANSACTION, adapter="logminer_unbuffered"),
+    replace(
+        TRANSACTION,
+        name="transaction_metadata",
+        options={"provide.transaction.metadata": "true"},
+        adapter="logminer_unbuffered",
+    ),
     replace(TRANSACTION, name="skipped_u", options={"skipped.operations": "u"}),
     replace(TRANSACTION, name="skipped_d", options={"skipped.operations": "d"}),
     replace(TRANSACTION, name="no_tombstones", options={"tombstones.on.delete": "false"}),

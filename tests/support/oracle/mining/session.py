@@ -33,7 +33,7 @@ class _Mining:
 class _Transaction:
     """A committed transaction."""
 
-    start: RedoRecord
+    start: RedoRecord | None
     commit: RedoRecord
 
 
@@ -164,12 +164,16 @@ class LogMiner:
         for record in records:
             if record.operation == Operation.INTERNAL:
                 continue
+            if record.operation == Operation.MISSING_SCN:
+                yield from self._rows(record, writer, None, 0)
+                continue
             by_transaction.setdefault(record.xid, []).append(record)
             if record.operation == Operation.COMMIT:
                 ended.append(record.xid)
         for xid in ended:
             found = by_transaction[xid]
-            whole = _Transaction(found[0], found[-1])
+            # Only what lies in the range is known of a transaction.
+            whole = _Transaction(found[0] if found[0].operation == Operation.START else None, found[-1])
             for number, record in enumerate(_kept(found), 1):
                 yield from self._rows(record, writer, whole, number)
 
@@ -197,10 +201,10 @@ class LogMiner:
             "DATA_OBJ#": record.object_id,
             "DATA_OBJV#": record.version,
             "DATA_OBJD#": record.data_object_id,
-            "START_SCN": None if whole is None or is_ddl else whole.start.scn,
+            "START_SCN": None if whole is None or whole.start is None or is_ddl else whole.start.scn,
             "COMMIT_SCN": None if whole is None or is_ddl else whole.commit.scn,
             "SEQUENCE#": number or 1,
-            "START_TIMESTAMP": None if whole is None else time(whole.start.scn),
+            "START_TIMESTAMP": None if whole is None or whole.start is None else time(whole.start.scn),
             "COMMIT_TIMESTAMP": None if whole is None or is_ddl else time(whole.commit.scn),
             "RS_ID": f" 0x{record.log:06x}.{(record.same_record or record.scn) & 0xFFFFFFFF:08x}.0010 ",
             "USERNAME": record.user or "UNKNOWN",

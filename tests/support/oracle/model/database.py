@@ -299,3 +299,10 @@ def _xid(segment: int, slot: int, sequence: int) -> str:
     """Return a transaction's identifier as LogMiner shows it: three little-endian numbers."""
     raw = segment.to_bytes(2, "little") + slot.to_bytes(2, "little") + sequence.to_bytes(4, "little")
     return raw.hex().upper()
+
+
+def xid_numbers(xid: str) -> tuple[int, int, int]:
+    """Return the segment, the slot and the sequence of a transaction's identifier."""
+    raw = bytes.fromhex(xid)
+    segment, slot, sequence = (int.from_bytes(part, "little") for part in (raw[:2], raw[2:4], raw[4:]))
+    return segment, slot, sequence

@@ -64,6 +64,9 @@ class Transaction:
         user: who makes the changes.
         thread: the redo thread.
         client: ``CLIENT_ID``.
+
+    Attributes:
+        in_doubt: whether it was prepared, and its instance was restarted since.
     """
 
     def __init__(self, database: OracleDatabase, xid: str, user: str, thread: int, client: str | None) -> None:
@@ -77,6 +80,7 @@ class Transaction:
         self._rows: dict[tuple[int, str], Row | None] = {}
         self._numbered = 0
         self.start_scn = 0
+        self.in_doubt = False
 
     def start(self) -> None:
         """Write its beginning, which the first change does otherwise."""

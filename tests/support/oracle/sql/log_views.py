@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
+from tests.support.oracle.model.database import xid_numbers
 from tests.support.oracle.model.logs import RedoLog, RedoThread
 from tests.support.oracle.sql.view import view
 
@@ -137,8 +138,23 @@ def _destinations(session: Session) -> Rows:
 
 def _transactions(session: Session) -> Rows:
     return [
-        {"XID": bytes.fromhex(one.xid), "START_SCN": one.start_scn, "STATUS": "ACTIVE", "INST_ID": 1}
+        {
+            "XID": bytes.fromhex(one.xid),
+            **dict(zip(("XIDUSN", "XIDSLOT", "XIDSQN"), xid_numbers(one.xid), strict=True)),
+            "START_SCN": one.start_scn,
+            "STATUS": "ACTIVE",
+            "INST_ID": 1,
+        }
         for one in session.database.transactions.values()
+        if not one.in_doubt
+    ]
+
+
+def _pending(session: Session) -> Rows:
+    return [
+        {"LOCAL_TRAN_ID": ".".join(map(str, xid_numbers(one.xid))), "STATE": "prepared"}
+        for one in session.database.transactions.values()
+        if one.in_doubt
     ]
 
 
@@ -185,8 +201,9 @@ LOG_VIEWS = {
         _archived,
     ),
     "V$ARCHIVE_DEST_STATUS": view("DEST_ID:N DEST_NAME STATUS TYPE", _destinations),
-    "V$TRANSACTION": view("XID:R START_SCN:N STATUS", _transactions),
-    "GV$TRANSACTION": view("INST_ID:N XID:R START_SCN:N STATUS", _transactions),
+    "V$TRANSACTION": view("XID:R XIDUSN:N XIDSLOT:N XIDSQN:N START_SCN:N STATUS", _transactions),
+    "GV$TRANSACTION": view("INST_ID:N XID:R XIDUSN:N XIDSLOT:N XIDSQN:N START_SCN:N STATUS", _transactions),
+    "DBA_2PC_PENDING": view("LOCAL_TRAN_ID STATE", _pending),
     "V$PARAMETER": view("NAME VALUE", _parameters),
     "V$LOGMNR_LOGS": view("FILENAME", lambda session: [{"FILENAME": name} for name in session.logminer.files]),
     "V$LOGMNR_CONTENTS": view(

@@ -55,13 +55,17 @@ class Cutter:
         segment_bytes: size at which a segment is full.
         signals: finds the signals in a segment.
         whole: whether no transaction may be divided, however large it is.
+        numbered: whether events have LogMiner's numbers of changes.
     """
 
-    def __init__(self, position: str, segment_bytes: int, signals: Signals, whole: bool = False) -> None:
+    def __init__(
+        self, position: str, segment_bytes: int, signals: Signals, whole: bool = False, numbered: bool = False
+    ) -> None:
         self._cut_to = position
         self._segment_bytes = segment_bytes
         self._signals = signals
         self._whole = whole
+        self._numbered = numbered
         self._waiting: deque[_Waiting] = deque()
         self._size = 0
         self._idle = position
@@ -112,7 +116,7 @@ class Cutter:
         self._size -= sum(one.size for one in taken)
         rows = [one.rows for one in taken]
         statement = taken[0].statement
-        data = segment_of([one.part for one in taken], rows, _of_rows(taken[0].tables, rows), statement)
+        data = segment_of([one.part for one in taken], rows, _of_rows(taken[0].tables, rows), statement, self._numbered)
         after, self._cut_to = self._cut_to, str(taken[-1].part.upto)
         return Cut(
             data,

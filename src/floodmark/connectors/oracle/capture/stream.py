@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -16,7 +15,10 @@ from floodmark.capture.gaps import AcceptedGaps, Gap
 from floodmark.capture.log_stream import Cut
 from floodmark.capture.places import Places
 from floodmark.capture.spool import TransactionSpool
+from floodmark.connectors.oracle.capture.all_changes import AllChanges
+from floodmark.connectors.oracle.capture.committed_changes import CommittedChanges
 from floodmark.connectors.oracle.capture.cutting import Cutter, size_of
+from floodmark.connectors.oracle.capture.reading import Reading
 from floodmark.connectors.oracle.capture.retention import scn_at_age
 from floodmark.connectors.oracle.capture.wanted_rows import WantedRows
 from floodmark.connectors.oracle.capture.window import Trouble, Window, Windows
@@ -30,7 +32,6 @@ from floodmark.connectors.oracle.mining.session import MiningSession
 from floodmark.connectors.oracle.mining.spooled_rows import SpooledRows
 from floodmark.connectors.oracle.mining.statement_pieces import StatementPieces
 from floodmark.connectors.oracle.mining.transactions import (
-    NO_TRANSACTION,
     Committed,
     Found,
     OpenTransactions,
@@ -103,12 +104,13 @@ class OracleStream:
 
     def open(self, position: str) -> None:
         """Connect, prove that the database has what follows a position, and start to mine."""
-        conn = self._connect()
+        conn, options = self._connect(), self._options
         try:
             known = self._state.points.at(position)
             database = prove(conn, position, known)
             self._identity = database.identity
-            self._session = MiningSession(conn, self._options.wanted_rows(), self._options.fetch_size)
+            self._reading: Reading = AllChanges() if options.adapter == "logminer" else CommittedChanges()
+            self._session = self._mining_session(conn)
             self._windows = Windows(self._options, conn)
             self._flush = self._flushing(conn)
             begin = Position.parse(position).scn - 1 if known is None else known.begin
@@ -120,13 +122,15 @@ class OracleStream:
         abandoned = () if known is None else known.abandoned
         self._transactions = OpenTransactions(SpooledRows(self._state.spool, ROWS), abandoned)
         self._pieces = StatementPieces()
-        self._begun: list[pa.Table] = []
         self._delivered = Position.parse(position)
         self._last = self._delivered
-        self._mined = begin
-        options = self._options
+        self._mined = self._reading.first(begin, self._delivered)
         self._cutter = Cutter(
-            position, options.segment_bytes, lambda data: signals_in(data, options), options.whole_transactions
+            position,
+            options.segment_bytes,
+            lambda data: signals_in(data, options),
+            options.whole_transactions,
+            self._reading.committed_only,
         )
         self._state.schema.rewind(position)
         self._work = None
@@ -163,12 +167,18 @@ class OracleStream:
         conn = self._session.conn
         if self._flush is not None and not self._options.archived_only:
             self._flush.flush(current_scn(conn))
-        window = self._windows.next(self._mined)
+        self._reading.watch(conn)
+        window = self._windows.next(self._mined, self._reading.begin(self._mined))
         if window is None:
             self._pause()
             return
         log.info("window_begins", after=window.after, upto=window.upto, logs=len(window.logs))
-        self._work = self._mine(self._session.mine(window.logs, window.after, window.upto), window)
+        rows = self._session.mine(window.logs, window.after, window.upto, window.begin)
+        self._work = self._mine(rows, window)
+
+    def _mining_session(self, conn: Connection) -> MiningSession:
+        options = self._options
+        return MiningSession(conn, options.wanted_rows(), options.fetch_size, self._reading.committed_only)
 
     def _flushing(self, conn: Connection) -> FlushTables | None:
         options = self._options
@@ -193,7 +203,7 @@ class OracleStream:
             return
         fresh = self._connect()
         close(self._session.conn)
-        self._session = MiningSession(fresh, self._options.wanted_rows(), self._options.fetch_size)
+        self._session = self._mining_session(fresh)
         self._windows = Windows(self._options, fresh)
         self._close_nodes()
         self._flush = self._flushing(fresh)
@@ -201,12 +211,12 @@ class OracleStream:
     def _mine(self, batches: Iterator[pa.Table], window: Window) -> Iterator[int]:
         """Take the rows of a window; yield after each step, so that a segment can be cut."""
         for rows in batches:
-            for whole in self._whole_numbers(self._pieces.whole(rows)):
+            for whole in self._reading.ordered(self._pieces.whole(rows), window.after):
                 yield from self._sort(whole)
             yield 1
         if not self._pieces.is_whole:
             raise UnreadableLogError(f"LogMiner's rows up to the change number {window.upto} end inside a statement.")
-        for whole in self._rest():
+        for whole in self._reading.rest(self._transactions):
             yield from self._sort(whole)
         self._abandon(window.upto)
         self._mined = window.upto
@@ -218,24 +228,11 @@ class OracleStream:
         if window.is_last:
             self._pause()
 
-    def _whole_numbers(self, rows: pa.Table) -> Iterator[pa.Table]:
-        """Yield rows whose change numbers are complete: commits with one number may have to be put in order."""
-        if not len(rows):
-            return
-        scns = rows["SCN"].to_numpy()
-        others = np.flatnonzero(scns != scns[-1])
-        last = int(others[-1]) + 1 if len(others) else 0
-        if last:
-            yield pa.concat_tables([*self._begun, rows.slice(0, last)])
-            self._begun = []
-        self._begun.append(rows.slice(last))
-
-    def _rest(self) -> Iterator[pa.Table]:
-        begun, self._begun = self._begun, []
-        if begun:
-            yield pa.concat_tables(begun)
-
     def _sort(self, rows: pa.Table) -> Iterator[int]:
+        for one in self._reading.cut_off(rows).select(["SCN", "XID"]).to_pylist():
+            if one["SCN"] >= self._delivered.scn:
+                what = f"The transaction {one['XID'].upper()} began before all that is shown as open."
+                self._tell(Unshown(one["SCN"], what))
         rows = self._wanted.of(rows, self._state.schema.objects)
         self._known = self._tables_known(rows)
         size = 0
@@ -272,29 +269,30 @@ class OracleStream:
                 "Check that all redo threads' logs are there.",
             )
         self._last = place
+        if self._reading.is_cut_off(found):
+            return  # which was told
         seconds = found.commit["TIMESTAMP"][0].value
         done, first_scn, first_seconds = 0, 0, 0
         for rows, ends in self._pieces_of(found):
             if not done:
-                first_scn, first_seconds = rows["SCN"][0].as_py(), rows["TIMESTAMP"][0].value
+                first_scn, first_seconds = self._reading.beginning(found, rows)
             part = Part(place, seconds, first_scn, first_seconds, done, len(rows), ends)
             done += len(rows)
             part, rows = self._undelivered(part, rows)
             if len(rows):
                 tables = self._state.schema.tables
                 if not found.at_once or tables is not self._known:
-                    tables = self._tables_of(rows)
+                    tables = self._tables_of(rows, place.scn)
                 yield self._cutter.add(part, rows, tables)
 
     def _follow(self, found: Statement) -> Iterator[int]:
         """Follow a statement about tables, unless the structures that were restored have it already."""
-        (row,) = found.row.select(["SCN", "THREAD#", "XID"]).to_pylist()
-        place = Position(row["SCN"], row["THREAD#"], str(row["XID"] or NO_TRANSACTION).upper())
+        place = self._reading.statement_place(found.row)
         if place.commit <= self._delivered.commit:
             return
         self._last = max(self._last, place)
         seconds = int(seconds_of(found.row)[0])
-        for kind, logged in self._state.schema.follow(found.row):
+        for kind, logged in self._state.schema.follow(found.row, place.scn, self._reading.statement_span(found.row)):
             part = Part(place, seconds, place.scn, seconds, 0, 1, True)
             if kind is Kind.TRUNCATE:
                 if not self._options.skips("t"):
@@ -310,9 +308,9 @@ class OracleStream:
             for begin, end in pairwise(bounds):
                 yield rows.slice(begin, end - begin), end == len(rows) and number == len(found.changes) - 1
 
-    def _tables_of(self, rows: pa.Table) -> Mapping[str, Table]:
+    def _tables_of(self, rows: pa.Table, commit_scn: int) -> Mapping[str, Table]:
         """Return the structures of the captured tables, which must have those that rows are of."""
-        tables, missing = self._state.schema.tables_of(rows)
+        tables, missing = self._state.schema.tables_of(rows, commit_scn)
         for name in missing:
             what = f"The log has changes of {name}, which the dictionary doesn't have any more."
             self._tell(Unshown(rows["SCN"][0].as_py(), what))
@@ -354,13 +352,14 @@ class OracleStream:
 
     def _remember(self, position: str, scn: int) -> None:
         """Record where the log must be read from for all that is committed behind a position."""
-        numbers = [scn, self._transactions.oldest_scn, self._cutter.first_scn]
+        open_since = self._reading.oldest(Position.parse(position).scn - 1, self._transactions)
+        numbers = [scn, open_since, self._cutter.first_scn]
         begin = min(number - (place > 0) for place, number in enumerate(numbers) if number is not None)
         version = self._state.schema.version_at(position)
         inside = Position.parse(position).is_inside
-        point = ResumePoint(
-            self._identity, begin, version, self._filters if inside else "", self._transactions.abandoned
-        )
+        filters = self._filters if inside else ""
+        abandoned = self._transactions.abandoned
+        point = ResumePoint(self._identity, begin, version, filters, abandoned, self._options.adapter)
         self._state.points.add(position, point)
 
     def tend(self) -> None:

@@ -33,12 +33,14 @@ class Window:
     Attributes:
         after: the changes behind this number.
         upto: up to this one.
-        logs: that have all of them.
+        begin: the log is read from behind this number.
+        logs: that have all of it.
         is_last: whether it goes as far as the log does now.
     """
 
     after: int
     upto: int
+    begin: int
     logs: Sequence[LogFile]
     is_last: bool = True
 
@@ -65,8 +67,12 @@ class Windows:
         """The archive destinations whose logs are read."""
         return self._destinations
 
-    def next(self, after: int) -> Window | None:
+    def next(self, after: int, begin: int) -> Window | None:
         """Return the window behind a number; None: there is nothing, or not yet.
+
+        Args:
+            after: the number.
+            begin: the log must be read from behind this number, which is no larger.
 
         Raises:
             LogGoneError: a log was deleted, or has been missing for too long.
@@ -74,10 +80,10 @@ class Windows:
         options, conn = self._options, self._conn
         threads = read_threads(conn)
         upto = 0 if options.archived_only else self._end(threads)
-        logs = available_logs(conn, after, options.archive_hours, options.archived_only, self._destinations)
-        lack = find_lack(logs, threads, after, options.archived_only)
+        logs = available_logs(conn, begin, options.archive_hours, options.archived_only, self._destinations)
+        lack = find_lack(logs, threads, begin, options.archived_only)
         if lack is not None:
-            self._wait(lack, after)
+            self._wait(lack, begin)
             return None
         self._lacks_since = None
         if options.archived_only:
@@ -85,8 +91,12 @@ class Windows:
         if upto <= after:
             return None
         # A closed thread may have nothing behind the number.
-        chosen, end = first_logs(logs, threads, options.log_count_min, self._log_bytes, upto)
-        return Window(after, end, chosen, end == upto) if end > after and chosen else None
+        following = [one for one in logs if one.next > after]
+        chosen, end = first_logs(following, threads, options.log_count_min, self._log_bytes, upto)
+        if end <= after or not chosen:
+            return None
+        read = [one for one in logs if one.next <= after]
+        return Window(after, end, begin, [*read, *chosen], end == upto)
 
     def _end(self, threads: Sequence[RedoThread]) -> int:
         """Return the last number whose redo every open instance has written.

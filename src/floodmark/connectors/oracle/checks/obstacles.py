@@ -9,7 +9,7 @@ from floodmark.connectors.oracle.mining.available_logs import available_logs
 from floodmark.connectors.oracle.mining.session import GRANT
 from floodmark.connectors.oracle.server.catalog import StoredTable
 from floodmark.connectors.oracle.server.connection import Connection, run, value
-from floodmark.connectors.oracle.server.database import current_scn, read_database
+from floodmark.connectors.oracle.server.database import current_scn, read_database, undecided_transactions
 from floodmark.errors import FloodmarkError
 
 _LOGGED = frozenset(("YES", "IMPLICIT"))
@@ -96,5 +96,25 @@ def unlogged_columns(conn: Connection, captured: Sequence[StoredTable]) -> list[
             "error",
             f"The log lacks the unchanged columns of {name_list(lacking)}, so updates would show null there.",
             f"ALTER TABLE {lacking[0]} ADD SUPPLEMENTAL LOG DATA (ALL) COLUMNS; (for each of them).",
+        )
+    ]
+
+
+def undecided(conn: Connection) -> list[Finding]:
+    """Check that the views show all transactions that are open when a new query begins.
+
+    Args:
+        conn: a connection to the database that has the tables.
+    """
+    names = undecided_transactions(conn)
+    if not names:
+        return []
+    return [
+        Finding(
+            "open transactions",
+            "error",
+            f"The database has distributed transactions that were prepared and aren't decided: {name_list(names)}. "
+            "Where they began isn't known, so their changes would be lost.",
+            "Decide each (COMMIT FORCE 'id' or ROLLBACK FORCE 'id', see DBA_2PC_PENDING), and start again.",
         )
     ]

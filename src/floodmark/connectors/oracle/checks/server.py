@@ -9,6 +9,7 @@ from floodmark.connectors.oracle.checks.obstacles import (
     log_mode,
     mining_rights,
     supplemental_logging,
+    undecided,
     unlogged_columns,
 )
 from floodmark.connectors.oracle.continuity.check import prove, prove_kept
@@ -83,7 +84,7 @@ def _checked(
         ("supplemental logging", lambda: [supplemental_logging(root)]),
         ("privileges", lambda: _privileges(root)),
         ("LogMiner", lambda: _logminer(root, options)),
-        ("open transactions", lambda: _open_transactions(root, options)),
+        ("open transactions", lambda: _open_transactions(root, conn, options, offset is None)),
         ("logs", lambda: _logs(root, options)),
         ("checkpoint", lambda: _checkpoint(root, options, offset)),
         ("tables", lambda: _tables(conn, options)),
@@ -124,12 +125,15 @@ def _logminer(root: Connection, options: OracleOptions) -> list[Finding]:
     return [Finding("LogMiner", "ok", "may be used")]
 
 
-def _open_transactions(root: Connection, options: OracleOptions) -> list[Finding]:
+def _open_transactions(root: Connection, conn: Connection, options: OracleOptions, is_new: bool) -> list[Finding]:
     if options.boundary_mode == "skip":
         text = "Changes that open transactions have made before a new query begins are lost."
         return [
             Finding("open transactions", "warning", text, "Leave log.mining.transaction.snapshot.boundary.mode out.")
         ]
+    found = undecided(conn) if is_new else []
+    if found:
+        return found
     oldest = oldest_open_transaction(root)
     text = "none" if oldest is None else f"the oldest began at {oldest}, {current_scn(root) - oldest} changes ago"
     return [Finding("open transactions", "ok", text)]

@@ -7,6 +7,9 @@ from typing import Self
 
 from floodmark.json_data import Json, stored_object
 
+LOGMINER = "logminer"
+"""The adapter of offsets that name none."""
+
 
 @dataclass(frozen=True)
 class ResumePoint:
@@ -19,6 +22,7 @@ class ResumePoint:
         filters: what the numbers of changes depend on, if the position lies inside a transaction; else empty.
         abandoned: the identifiers of open transactions whose changes are left out
             (``log.mining.transaction.retention.ms``).
+        adapter: ``database.connection.adapter``, which says what positions count.
     """
 
     database: str
@@ -26,6 +30,7 @@ class ResumePoint:
     structures: str = ""
     filters: str = ""
     abandoned: tuple[str, ...] = ()
+    adapter: str = LOGMINER
 
     def with_structures(self, name: str) -> ResumePoint:
         """Return it with another version of the structures."""
@@ -39,6 +44,7 @@ class ResumePoint:
             "structures": self.structures,
             **({"filters": self.filters} if self.filters else {}),
             **({"abandoned": list(self.abandoned)} if self.abandoned else {}),
+            **({"adapter": self.adapter} if self.adapter != LOGMINER else {}),
         }
 
     @classmethod
@@ -55,4 +61,5 @@ class ResumePoint:
             stored.text("structures"),
             stored.optional_text("filters") or "",
             tuple(stored.texts("abandoned")) if "abandoned" in stored else (),
+            stored.optional_text("adapter") or LOGMINER,
         )

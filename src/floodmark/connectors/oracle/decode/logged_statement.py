@@ -30,6 +30,7 @@ class LoggedStatement:
         tables: names of the tables that it concerns.
         text: the statement.
         changes: what becomes of tables, in the form of the topic (``tableChanges``).
+        span: of its transaction; see ``source_block.statement_block``.
     """
 
     scn: int
@@ -41,10 +42,11 @@ class LoggedStatement:
     tables: str
     text: str
     changes: Sequence[Json]
+    span: tuple[int, ...] = ()
 
     def to_json(self) -> dict[str, Json]:
         """Return it as JSON data, for a segment's header."""
-        return dict(vars(self))
+        return {**vars(self), "span": list(self.span)}
 
     @classmethod
     def from_json(cls, stored: JsonObject) -> Self:
@@ -59,6 +61,7 @@ class LoggedStatement:
             stored.text("tables"),
             stored.text("text"),
             stored.items("changes"),
+            stored.integers("span"),
         )
 
     def event(self, prefix: str, millis: int, with_schemas: bool) -> dict[str, str]:
@@ -71,7 +74,16 @@ class LoggedStatement:
         """
         place = f'"rs_id":{dumps(self.record)},"ssn":0,"redo_thread":{self.thread}'
         source = source_block.statement_block(
-            prefix, self.database, self.owner, self.tables, self.scn, self.seconds * 1_000_000, "false", place, "1"
+            prefix,
+            self.database,
+            self.owner,
+            self.tables,
+            self.scn,
+            self.seconds * 1_000_000,
+            "false",
+            place,
+            "1",
+            self.span,
         )
         return schema_change(source, self, millis, with_schemas)
 

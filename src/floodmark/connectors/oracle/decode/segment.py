@@ -30,7 +30,7 @@ from floodmark.json_data import JsonObject
 
 Numbers = NDArray[np.int64]
 
-_TRANSACTIONS, _TABLES, _STATEMENT = "transactions", "tables", "statement"
+_TRANSACTIONS, _TABLES, _STATEMENT, _NUMBERED = "transactions", "tables", "statement", "numbered"
 
 
 @dataclass(frozen=True)
@@ -75,6 +75,7 @@ def segment_of(
     rows: Sequence[pa.Table],
     tables: Mapping[str, Table],
     statement: LoggedStatement | None = None,
+    numbered: bool = False,
 ) -> SegmentData:
     """Return a segment.
 
@@ -83,6 +84,7 @@ def segment_of(
         rows: with the columns of the view.
         tables: the structures of the tables that they are of, by ``schema.table``.
         statement: about tables; then there are no rows.
+        numbered: whether events have LogMiner's numbers of changes (``SEQUENCE#``) instead of their own.
     """
     whole = pa.concat_tables(rows).cast(ROWS).combine_chunks()
     batches = whole.to_batches() or [pa.RecordBatch.from_pylist([], ROWS)]
@@ -99,6 +101,7 @@ def segment_of(
         _TRANSACTIONS: transactions,
         _TABLES: {name: table_json(table) for name, table in tables.items()},
         _STATEMENT: None if statement is None else statement.to_json(),
+        _NUMBERED: numbered,
     }
     starts = np.concatenate([[0], ends[:-1]]).astype(np.uint32)
     return SegmentData(np.concatenate(pieces), starts, header)
@@ -138,6 +141,7 @@ class SegmentRows:
         self._commits = [(int(one[0]), int(one[1]), str(one[2])) for one in entries]
         each = np.repeat(np.arange(len(entries)), self._count)
         self._first = np.cumsum(self._count) - self._count
+        numbered = header.flag(_NUMBERED)
         number = np.arange(1, len(each) + 1) - self._first[each] + self._done[each]
         self.rows = CommittedRows(
             self.shown["SCN"].to_numpy(),
@@ -146,9 +150,9 @@ class SegmentRows:
             seconds_of(self.shown),
             seconds[each],
             first_seconds[each],
-            number=number,
+            number=self.shown["SEQUENCE#"].to_numpy() if numbered else number,
             ordinal=number,
-            has_own_numbers=True,
+            has_own_numbers=not numbered,
             **{**of_the_view(self.shown), "thread": thread[each]},
         )
 

@@ -8,7 +8,7 @@ be filtered again.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from floodmark.connectors.oracle.mining.operations import LARGE_OBJECTS, ROW_CHANGES, Operation
@@ -83,6 +83,12 @@ class ContentsFilter:
 RANGE = "SCN > ? AND SCN <= ?"
 """What the query of all changes begins its condition with."""
 
+COMMITTED_RANGE = f"(COMMIT_SCN >= ? AND COMMIT_SCN < ? OR (COMMIT_SCN IS NULL AND {_DDL_INFO}))"
+"""What the query of committed changes begins its condition with."""
+
+_STATEMENTS_AND_LACKS = f"OPERATION_CODE IN ({Operation.DDL},{Operation.MISSING_SCN})"
+_OF_ALL_SESSIONS = f"({_MARKERS} OR {_STATEMENTS_AND_LACKS})"
+
 _Condition = Callable[[ContentsFilter, Sequence[int]], str]
 
 
@@ -94,6 +100,23 @@ def buffered_query(chosen: ContentsFilter) -> str:
 def unbuffered_query(chosen: ContentsFilter) -> str:
     """Return the query of committed changes; its binds are the numbers of the first commit and of the one behind."""
     return _query(chosen, _unbuffered)
+
+
+def all_changes(chosen: ContentsFilter) -> str:
+    """Return ``buffered_query`` with binds as Oracle writes them."""
+    return buffered_query(chosen).replace(RANGE, "SCN > :1 AND SCN <= :2", 1)
+
+
+def committed_changes(chosen: ContentsFilter) -> str:
+    """Return ``unbuffered_query`` with binds as Oracle writes them, and without what would lose something.
+
+    Debezium asks for two kinds of DDL only, not for that of PL/SQL, nor for redo that is missing; and its conditions
+    about accounts and clients leave statements and the ends of transactions out.
+    """
+    text = unbuffered_query(replace(chosen, users=Names(), clients=Names()))
+    wanted = f"(COMMIT_SCN >= :1 AND COMMIT_SCN < :2 OR (COMMIT_SCN IS NULL AND {_STATEMENTS_AND_LACKS}))"
+    sessions = [f"({_OF_ALL_SESSIONS} OR {one})" for one in (*_users(chosen), *_clients(chosen))]
+    return " AND ".join([text.replace(COMMITTED_RANGE, wanted, 1), *sessions])
 
 
 def _query(chosen: ContentsFilter, condition: _Condition) -> str:
@@ -129,7 +152,7 @@ def _unbuffered(chosen: ContentsFilter, operations: Sequence[int]) -> str:
     codes = ",".join(map(str, sorted([*operations, Operation.DDL])))
     return " AND ".join(
         [
-            f"(COMMIT_SCN >= ? AND COMMIT_SCN < ? OR (COMMIT_SCN IS NULL AND {_DDL_INFO}))",
+            COMMITTED_RANGE,
             *_container(chosen),
             f"OPERATION_CODE IN ({codes})",
             *_users(chosen),

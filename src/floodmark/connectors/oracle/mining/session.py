@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 
 import pyarrow as pa
 
-from floodmark.connectors.oracle.mining.contents_query import RANGE, ContentsFilter, buffered_query
+from floodmark.connectors.oracle.mining.contents_query import ContentsFilter, all_changes, committed_changes
 from floodmark.connectors.oracle.mining.logs import LogFile
 from floodmark.connectors.oracle.mining.view import FETCHED, rows_of_the_view
 from floodmark.connectors.oracle.server.connection import Connection, batches, run
@@ -20,6 +20,7 @@ from floodmark.connectors.oracle.sql import constant
 
 GRANT = "GRANT EXECUTE ON DBMS_LOGMNR, LOGMINING, and SELECT ON V_$LOGMNR_CONTENTS TO the account (see docs/oracle.md)."
 _OPTIONS = "DBMS_LOGMNR.DICT_FROM_ONLINE_CATALOG + DBMS_LOGMNR.NO_ROWID_IN_STMT"
+_COMMITTED = "DBMS_LOGMNR.COMMITTED_DATA_ONLY"
 
 
 class MiningSession:
@@ -29,35 +30,39 @@ class MiningSession:
         conn: the connection, which nothing else uses.
         wanted: what is read of the logs.
         fetch_size: how many rows are fetched at once.
+        committed_only: whether only transactions that were committed are shown, one after the other.
     """
 
-    def __init__(self, conn: Connection, wanted: ContentsFilter, fetch_size: int) -> None:
+    def __init__(self, conn: Connection, wanted: ContentsFilter, fetch_size: int, committed_only: bool = False) -> None:
         self.conn = conn
         self.opened = time.monotonic()
         self._fetch_size = fetch_size
         self._logs: list[tuple[str, tuple[int, int]]] = []
-        self._query = buffered_query(wanted).replace(RANGE, "SCN > :1 AND SCN <= :2", 1)
+        self._committed_only = committed_only
+        self._query = (committed_changes if committed_only else all_changes)(wanted)
 
-    def mine(self, logs: Sequence[LogFile], after: int, upto: int) -> Iterator[pa.Table]:
-        """Yield the rows of changes in a range of numbers, ``(after, upto]``, in the order of their numbers.
+    def mine(self, logs: Sequence[LogFile], after: int, upto: int, begin: int) -> Iterator[pa.Table]:
+        """Yield the rows of changes, or those of commits, in a range of numbers, ``(after, upto]``, in their order.
 
         Args:
             logs: that have all of them.
             after: the number behind which they begin.
             upto: the last number.
+            begin: the number behind which LogMiner reads; of what was committed only, all must lie behind it.
 
         Raises:
             UnreadableLogError: a log is gone, or has other contents by now.
             ConnectError: the connection was lost.
         """
         self._use(sorted(logs, key=lambda log: log.place))
-        bounds = f"startScn => '{after}', endScn => '{upto}', options => {_OPTIONS}"
+        options = f"{_OPTIONS} + {_COMMITTED}" if self._committed_only else _OPTIONS
+        bounds = f"startScn => '{begin}', endScn => '{upto}', options => {options}"
         run(self.conn, f"BEGIN SYS.DBMS_LOGMNR.START_LOGMNR({bounds}); END;", "starting LogMiner", GRANT)
         # It may change with the seasons.
         offset_s = utc_offset_s(self.conn)
-        for fetched in batches(
-            self.conn, self._query, "reading V$LOGMNR_CONTENTS", FETCHED, self._fetch_size, [str(after), str(upto)]
-        ):
+        # The last number is excluded from the range of commits.
+        binds = [str(after + 1), str(upto + 1)] if self._committed_only else [str(after), str(upto)]
+        for fetched in batches(self.conn, self._query, "reading V$LOGMNR_CONTENTS", FETCHED, self._fetch_size, binds):
             yield rows_of_the_view(fetched, offset_s)
 
     def _use(self, logs: Sequence[LogFile]) -> None:

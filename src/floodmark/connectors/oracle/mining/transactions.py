@@ -136,6 +136,11 @@ class OpenTransactions:
         return min(self._started.values(), default=None)
 
     @property
+    def with_changes(self) -> tuple[str, ...]:
+        """The identifiers of those whose changes are kept."""
+        return tuple(sorted(self._stored))
+
+    @property
     def abandoned(self) -> tuple[str, ...]:
         """The identifiers of those whose changes are left out until they end."""
         return tuple(sorted(self._abandoned))

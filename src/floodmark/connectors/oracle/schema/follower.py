@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -90,11 +91,13 @@ class SchemaFollower:
         """Remove what only earlier positions need."""
         self._versions.forget(position)
 
-    def follow(self, row: pa.Table) -> list[tuple[Kind, LoggedStatement]]:
+    def follow(self, row: pa.Table, holds_from: int, span: tuple[int, ...] = ()) -> list[tuple[Kind, LoggedStatement]]:
         """Take a statement over; return what it does to captured tables.
 
         Args:
             row: of the view, shape (1,).
+            holds_from: the number from which the tables are as it makes them.
+            span: of its transaction, as far as that is known.
         """
         (found,) = row.select(["SCN", "SEG_OWNER", "SQL_REDO", "INFO", "THREAD#", "RS_ID"]).to_pylist()
         text, owner = str(found["SQL_REDO"] or "").strip().removesuffix(";"), str(found["SEG_OWNER"] or "")
@@ -106,13 +109,13 @@ class SchemaFollower:
         except DdlError as exc:
             # The dictionary has what the statement has made of the tables, unless they were altered again since.
             log.warning("statement_is_not_understood", scn=found["SCN"], error=exc.what)
-            self.refresh(found["SCN"])
+            self.refresh(holds_from)
             return []
         if not changes:
             return []
-        self._take_over(changes, found["SCN"])
+        self._take_over(changes, holds_from)
         at = found["SCN"], found["THREAD#"], str(found["RS_ID"] or "").strip(), int(seconds_of(row)[0])
-        return [(one.kind, self._logged(one, text, at)) for one in changes]
+        return [(one.kind, replace(self._logged(one, text, at), span=span)) for one in changes]
 
     def _concerns(self, change: TableChange) -> bool:
         """Return whether a table is captured, by the name that it has or by the one that it had."""
@@ -159,14 +162,18 @@ class SchemaFollower:
         self._now = version
         self._versions.add(behind(scn - 1), version)
 
-    def tables_of(self, rows: pa.Table) -> tuple[Mapping[str, Table], list[str]]:
+    def tables_of(self, rows: pa.Table, commit_scn: int) -> tuple[Mapping[str, Table], list[str]]:
         """Return the tables as they are now, and the names of those that rows are of and that aren't there.
 
         Tables that aren't known yet are looked up.
+
+        Args:
+            rows: of a transaction.
+            commit_scn: of its commit.
         """
         names = pc.unique(pc.binary_join_element_wise(rows["SEG_OWNER"], rows["TABLE_NAME"], ".")).to_pylist()
         if any(name not in self._now.tables for name in names):
-            self.refresh(rows["SCN"][0].as_py())
+            self.refresh(commit_scn)
         return self._now.tables, [name for name in names if name not in self._now.tables]
 
 

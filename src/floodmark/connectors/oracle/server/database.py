@@ -125,3 +125,19 @@ def oldest_open_transaction(conn: Connection) -> int | None:
         "which loses the changes that open transactions have made before the query begins.",
     )
     return None if oldest is None else int(oldest)
+
+
+def undecided_transactions(conn: Connection) -> list[str]:
+    """Return the distributed transactions that were prepared, and of which no view says where they began.
+
+    That is so once the instance that prepared them was restarted, until they are decided.
+
+    Args:
+        conn: a connection to the database that has the tables.
+    """
+    statement = (
+        "SELECT P.LOCAL_TRAN_ID FROM DBA_2PC_PENDING P WHERE P.STATE = 'prepared' AND NOT EXISTS (SELECT 1 FROM "
+        "GV$TRANSACTION T WHERE T.XIDUSN || '.' || T.XIDSLOT || '.' || T.XIDSQN = P.LOCAL_TRAN_ID) ORDER BY 1"
+    )
+    grant = "GRANT SELECT_CATALOG_ROLE, or SELECT ON DBA_2PC_PENDING and GV_$TRANSACTION, TO the account."
+    return [str(name) for (name,) in run(conn, statement, "looking for undecided transactions", grant)]

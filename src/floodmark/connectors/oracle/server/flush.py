@@ -8,6 +8,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from floodmark.connectors.oracle.server.connection import Connection, close, run, value
+from floodmark.errors import LockTimeoutError
+from floodmark.logger import get_logger
+
+log = get_logger(__name__)
 
 _CURE = (
     "GRANT CREATE TABLE TO the account, and give it a quota in its default tablespace; or set "
@@ -66,7 +70,11 @@ class FlushTable:
         """
         if not self._is_there:
             self._create()
-        run(self._conn, f"UPDATE {self._name} SET LAST_SCN = {scn}", f"writing to {self._name}", _CURE)
+        try:
+            run(self._conn, f"UPDATE {self._name} SET LAST_SCN = {scn}", f"writing to {self._name}", _CURE)
+        except LockTimeoutError:
+            # Another query writes it now, and commits.
+            log.info("flush_table_is_locked", table=self._name)
         run(self._conn, "COMMIT", f"writing to {self._name}")
 
     def _create(self) -> None:

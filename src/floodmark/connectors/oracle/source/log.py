@@ -14,7 +14,7 @@ from floodmark.connectors.contract.read_points import ReadPoint
 from floodmark.connectors.guardrail import guard
 from floodmark.connectors.oracle.capture.stream import CaptureState, OracleStream
 from floodmark.connectors.oracle.capture.window import Trouble
-from floodmark.connectors.oracle.checks.obstacles import mining_rights, unlogged_columns
+from floodmark.connectors.oracle.checks.obstacles import mining_rights, undecided, unlogged_columns
 from floodmark.connectors.oracle.continuity.check import prove, prove_kept
 from floodmark.connectors.oracle.continuity.resume_point import ResumePoint
 from floodmark.connectors.oracle.mining.available_logs import archive_destinations
@@ -23,7 +23,11 @@ from floodmark.connectors.oracle.position import Position, behind
 from floodmark.connectors.oracle.schema.follower import SchemaFollower
 from floodmark.connectors.oracle.server.catalog import StoredTable, read_tables
 from floodmark.connectors.oracle.server.connection import Connection, close, connection
-from floodmark.connectors.oracle.server.database import current_scn, oldest_open_transaction, read_database
+from floodmark.connectors.oracle.server.database import (
+    current_scn,
+    oldest_open_transaction,
+    read_database,
+)
 from floodmark.connectors.oracle.source.read_points import OracleSnapshots
 from floodmark.connectors.oracle.source.session import OracleSession
 from floodmark.connectors.oracle.source.tables import OracleTables
@@ -85,7 +89,7 @@ class OracleLog:
         finally:
             close(conn)
         version = self._state.schema.begin(start)
-        self._state.points.add(start, ResumePoint(database.identity, begin, version))
+        self._state.points.add(start, ResumePoint(database.identity, begin, version, adapter=self._options.adapter))
         return start, point
 
     def resume(self, position: str, bookmark: dict[str, Json] | None = None, known: Sequence[str] = ()) -> None:
@@ -174,6 +178,8 @@ class OracleLog:
                 "log.mining.transaction.snapshot.boundary.mode is skip",
             )
             return None
+        for finding in undecided(self._session.ordinary()):
+            raise SourceStateError(finding.finding, finding.fix)
         now = current_scn(conn)
         oldest = oldest_open_transaction(conn)
         return now if oldest is None else min(oldest, now)
@@ -186,6 +192,12 @@ class OracleLog:
 
     def _proven(self, position: str, bookmark: dict[str, Json] | None) -> ResumePoint | None:
         known = None if bookmark is None else ResumePoint.from_json(bookmark)
+        if known is not None and known.adapter != self._options.adapter:
+            raise CheckpointError(
+                f"The query was begun with database.connection.adapter={known.adapter}, and it is "
+                f"{self._options.adapter} now: statements about tables have other places in their logs.",
+                f"Set it to {known.adapter} again, or start with a new checkpoint, which takes a new snapshot.",
+            )
         conn = self._session.mining()
         try:
             self._session.identity = prove(conn, position, known).identity
@@ -197,7 +209,9 @@ class OracleLog:
 
     def _with_structures(self, position: str, found: ResumePoint | None) -> ResumePoint:
         """Restore the structures at a position, and return what belongs to it."""
-        known = found or ResumePoint(self._session.identity, Position.parse(position).scn - 1)
+        known = found or ResumePoint(
+            self._session.identity, Position.parse(position).scn - 1, adapter=self._options.adapter
+        )
         try:
             self._state.schema.restore(position, known.structures)
         except SchemaHistoryError as exc:
