@@ -15,7 +15,7 @@ SHORT_SPARK_TESTS := older_spark spark
 export PYSPARK_PYTHON := $(abspath $(BIN)/python)
 export SPARK_LOCAL_IP ?= 127.0.0.1
 
-.PHONY: help demo test test-spark matrix overloaded unit check bench bench-quick docs chaos fuzz ddl conformance lock clean
+.PHONY: help demo test test-spark matrix overloaded unit check bench bench-quick docs chaos fuzz ddl conformance oracle lock clean
 .DEFAULT_GOAL := help
 
 help:
@@ -30,6 +30,7 @@ help:
 	@echo "make fuzz         1,000,000 broken logs for the decoders, generated conditions and patterns"
 	@echo "make ddl          random statements about tables, for an hour on each server, beside the server's own structures"
 	@echo "make conformance  record Debezium's events again and compare"
+	@echo "make oracle DSN=host:1521/ORCLCDB …  the contract suite on an Oracle server, as docs/oracle.md says"
 	@echo "make bench        measure, beside the reference clients"
 	@echo "make docs         build the documentation into site/"
 
@@ -111,6 +112,15 @@ conformance: $(REFERENCE)
 	$(BIN)/python -m tests.conformance.record_signals
 	$(BIN)/python -m tests.conformance.count
 	$(BIN)/python -m pytest tests/conformance
+
+# DSN leads to the root container; passwords come from FLOODMARK_ORACLE_PASSWORD and FLOODMARK_ORACLE_ADMIN_PASSWORD.
+oracle: export FLOODMARK_ORACLE_DSN = $(DSN)
+oracle: export FLOODMARK_ORACLE_PDB = $(PDB)
+oracle: export FLOODMARK_ORACLE_ACCOUNT = $(ACCOUNT)
+oracle: export FLOODMARK_ORACLE_ADMIN = $(ADMIN)
+oracle: $(STAMP)
+	test -n "$(DSN)" -a -n "$(ACCOUNT)" -a -n "$(ADMIN)"
+	$(BIN)/python -m pytest tests/contract -k oracle-server
 
 bench: $(REFERENCE) $(VENV)/spark-$(DELTA_SPARK)/.installed
 	$(BIN)/python -m benchmarks.run --full --out artifacts/bench.jsonl

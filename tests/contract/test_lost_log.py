@@ -10,6 +10,7 @@ from contextlib import contextmanager
 import pytest
 
 from floodmark.errors import CheckpointError, FloodmarkError, LogGoneError
+from tests.contract.collecting import needs
 from tests.contract.conftest import Start
 from tests.contract.query import Offset, Query, Rows, applied_rows, changes
 from tests.contract.under_test import ConnectorUnderTest, SourceUnderTest
@@ -57,6 +58,7 @@ def refused(kind: type[FloodmarkError] | tuple[type[FloodmarkError], ...], sourc
     assert "checkpoint" in error.cure
 
 
+@needs("loses_log")
 def test_one_error_names_the_log_and_the_ways_out(stopped: Query, source: SourceUnderTest) -> None:
     write(source, 2)
     source.lose_log()
@@ -70,6 +72,7 @@ def test_one_error_names_the_log_and_the_ways_out(stopped: Query, source: Source
     assert len(stopped.batches) == delivered
 
 
+@needs("loses_log")
 def test_a_planned_micro_batch_is_not_waited_for(stopped: Query, source: SourceUnderTest) -> None:
     stopped.die()
     write(source, 2)
@@ -89,6 +92,7 @@ def planned(query: Query) -> Offset:
     return end
 
 
+@needs("loses_log")
 def test_a_new_snapshot_follows_if_that_is_wanted(stopped: Query, source: SourceUnderTest) -> None:
     last = max(row["position"] for row in stopped.rows)
     write(source, 2)
@@ -114,6 +118,7 @@ def operations(rows: Rows) -> list[str]:
     return [row["op"] for row in rows if row["op"]]
 
 
+@needs("loses_log")
 def test_a_planned_micro_batch_is_replaced_by_a_new_snapshot(stopped: Query, source: SourceUnderTest) -> None:
     stopped.die()
     write(source, 2)
@@ -130,6 +135,7 @@ def test_a_planned_micro_batch_is_replaced_by_a_new_snapshot(stopped: Query, sou
     assert applied_rows(source, "t", stopped.events) == sorted(source.rows("t"))
 
 
+@needs("loses_log")
 def test_another_source_behind_the_same_address_is_refused(
     connector: ConnectorUnderTest, source: SourceUnderTest, stopped: Query, request: pytest.FixtureRequest
 ) -> None:

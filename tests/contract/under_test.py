@@ -15,7 +15,15 @@ from typing import Any, Literal, Protocol
 Row = tuple[int, int, str]
 """``id``, ``v`` and ``pad``."""
 Need = Literal[
-    "signal_table", "incremental", "watermarks", "holds_log", "login", "network", "refuses_no_tables", "log_rests"
+    "signal_table",
+    "incremental",
+    "watermarks",
+    "holds_log",
+    "loses_log",
+    "login",
+    "network",
+    "refuses_no_tables",
+    "log_rests",
 ]
 NewTables = Literal["blocking", "incremental", "parallel"]
 
@@ -29,6 +37,7 @@ class Capabilities:
         incremental: tables can be read by ranges of their key while the log goes on.
         watermarks: … also with ``incremental.snapshot.read.points=watermarks``.
         holds_log: the source keeps log until it was delivered.
+        loses_log: a test can remove the source's log, and make another source.
         login: the source refuses an account that it doesn't know.
         network: the source is reached through connections, which can break.
         refuses_no_tables: a new query whose filters match no table ends with an error; else only ``floodmark check``
@@ -41,6 +50,7 @@ class Capabilities:
     incremental: bool = True
     watermarks: bool = True
     holds_log: bool = False
+    loses_log: bool = True
     login: bool = True
     network: bool = True
     refuses_no_tables: bool = True

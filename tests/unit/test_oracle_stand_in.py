@@ -363,7 +363,7 @@ def test_sessions_change_tables(database: OracleDatabase, session: Session) -> N
         "SELECT X FROM NOWHERE",
         "SELECT LENGTH2(DUMMY) FROM DUAL",
         "EXPLAIN PLAN FOR SELECT 1 FROM DUAL",
-        "ALTER SYSTEM SWITCH LOGFILE",
+        "ALTER SYSTEM CHECKPOINT",
         "ALTER SESSION SET NO_SUCH = 1",
         "alter session set container=NOWHERE",
         "BEGIN DBMS_LOCK.SLEEP(1); END;",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 TEXTS = {
     1: "unique constraint violated",
+    30: "User session ID does not exist.",
     54: "resource busy and acquire with NOWAIT specified or timeout expired",
     308: "cannot open archived log",
     310: "archived log contains sequence {}; sequence {} required",
@@ -25,6 +26,8 @@ TEXTS = {
     1466: "unable to read data - table definition has changed",
     1555: 'snapshot too old: rollback segment number  with name "" too small',
     1722: "invalid number",
+    1918: "user '{}' does not exist",
+    1920: "user name '{}' conflicts with another user or role name",
     3113: "end-of-file on communication channel",
     6550: "line 1, column 7:\nPLS-00201: identifier '{}' must be declared",
     8181: "specified number is not a valid system change number",

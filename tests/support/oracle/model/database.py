@@ -6,6 +6,7 @@ import threading
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from tests.support.oracle.errors import OracleError
 from tests.support.oracle.model.clock import Clock
@@ -13,6 +14,9 @@ from tests.support.oracle.model.logs import Destination, RedoThread
 from tests.support.oracle.model.redo import Operation, RedoRecord
 from tests.support.oracle.model.tables import Column, Structure, Table
 from tests.support.oracle.model.transactions import Transaction
+
+if TYPE_CHECKING:
+    from tests.support.oracle.sql.session import Session
 
 ROOT = "CDB$ROOT"
 FIRST_OBJECT = 72_726
@@ -84,6 +88,7 @@ class OracleDatabase:
     Attributes:
         lock: held by every statement, and by a step of a scenario.
         statements: what all sessions were asked to do.
+        sessions: those that are open, by their numbers.
     """
 
     def __init__(
@@ -103,6 +108,7 @@ class OracleDatabase:
         }
         self.transactions: dict[str, Transaction] = {}
         self.statements: list[Asked] = []
+        self.sessions: dict[int, Session] = {}
         self._sessions = 0
         self._objects = FIRST_OBJECT
         self._begun = 0

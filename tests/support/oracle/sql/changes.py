@@ -41,14 +41,26 @@ def create(session: Session, tree: exp.Expr) -> Result:
     if not isinstance(tree, exp.Create) or not isinstance(tree.this, exp.Schema):
         raise OracleError(900, text="invalid SQL statement (the stand-in only creates tables)")
     session.commit()
+    definitions = [one for one in tree.this.expressions if one.args.get("kind")]
     columns = [
-        column(_name(one.this), one.args["kind"].sql("oracle")) for one in tree.this.expressions if one.args.get("kind")
+        column(_name(one.this), one.args["kind"].sql("oracle"), nullable=not _has(one, exp.NotNullColumnConstraint))
+        for one in definitions
     ]
     name = tree.this.this
     session.database.create_table(
-        name.db or session.user, _name(name.this), columns, user=session.user, container=session.container
+        name.db or session.schema,
+        _name(name.this),
+        columns,
+        [_name(one.this) for one in definitions if _has(one, exp.PrimaryKeyColumnConstraint)],
+        user=session.user,
+        supplemental=False,
+        container=session.container,
     )
     return Result()
+
+
+def _has(definition: exp.Expr, kind: type[exp.Expr]) -> bool:
+    return any(isinstance(one.args.get("kind"), kind) for one in definition.args.get("constraints", ()))
 
 
 def _insert(session: Session, tree: exp.Insert) -> Result:

@@ -150,6 +150,10 @@ def _transactions(session: Session) -> Rows:
     ]
 
 
+def _sessions(session: Session) -> Rows:
+    return [{"SID": number, "SERIAL#": 1, "PROGRAM": one.program} for number, one in session.database.sessions.items()]
+
+
 def _pending(session: Session) -> Rows:
     return [
         {"LOCAL_TRAN_ID": ".".join(map(str, xid_numbers(one.xid))), "STATE": "prepared"}
@@ -203,6 +207,7 @@ LOG_VIEWS = {
     "V$ARCHIVE_DEST_STATUS": view("DEST_ID:N DEST_NAME STATUS TYPE", _destinations),
     "V$TRANSACTION": view("XID:R XIDUSN:N XIDSLOT:N XIDSQN:N START_SCN:N STATUS", _transactions),
     "GV$TRANSACTION": view("INST_ID:N XID:R XIDUSN:N XIDSLOT:N XIDSQN:N START_SCN:N STATUS", _transactions),
+    "V$SESSION": view("SID:N SERIAL#:N PROGRAM", _sessions),
     "DBA_2PC_PENDING": view("LOCAL_TRAN_ID STATE", _pending),
     "V$PARAMETER": view("NAME VALUE", _parameters),
     "V$LOGMNR_LOGS": view("FILENAME", lambda session: [{"FILENAME": name} for name in session.logminer.files]),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta, timezone
 from typing import Any
 
@@ -15,7 +15,7 @@ from tests.support.oracle.mining.session_formats import Formats
 from tests.support.oracle.model.database import ROOT, Asked, OracleDatabase
 from tests.support.oracle.model.tables import Row, Table
 from tests.support.oracle.model.transactions import Transaction
-from tests.support.oracle.sql import blocks, changes, queries
+from tests.support.oracle.sql import administration, blocks, changes, queries
 from tests.support.oracle.sql.result import Result
 from tests.support.oracle.sql.rewriting import parsed
 
@@ -40,9 +40,19 @@ class Session:
         user: who has logged in.
         container: that it begins in; empty: the root, or the database if it has no containers.
         thread: the redo thread of its instance.
+        program: what the client calls itself.
+        cut: breaks the connection.
     """
 
-    def __init__(self, database: OracleDatabase, user: str, container: str = "", thread: int = 1) -> None:
+    def __init__(
+        self,
+        database: OracleDatabase,
+        user: str,
+        container: str = "",
+        thread: int = 1,
+        program: str = "",
+        cut: Callable[[], None] = lambda: None,
+    ) -> None:
         self.database = database
         self.user = user
         self.container = container or ROOT
@@ -52,7 +62,11 @@ class Session:
         self.looks_back_to: int | None = None
         self._thread = thread
         self._engine: queries.Engine | None = None
+        self.schema = user
+        self.program = program
+        self.cut = cut
         self._number = database.new_session()
+        database.sessions[self._number] = self
         self._transaction: Transaction | None = None
 
     def execute(self, text: str, binds: Sequence[Any] | Mapping[str, Any] = ()) -> Result:
@@ -87,6 +101,7 @@ class Session:
     def close(self) -> None:
         """End the session."""
         self.rollback()
+        self.database.sessions.pop(self._number, None)
         if self._engine is not None:
             self._engine.connection.close()
             self._engine = None
@@ -107,6 +122,9 @@ class Session:
             return blocks.run(self, stripped)
         if word in {"INSERT", "UPDATE", "DELETE"}:
             return changes.change(self, parsed(stripped, binds))
+        administered = administration.administer(self, stripped)
+        if administered is not None:
+            return administered
         if word == "CREATE":
             return changes.create(self, parsed(stripped, ()))
         if word == "COMMIT":
@@ -152,7 +170,7 @@ class Session:
         """
         name = node.name if node.this.args.get("quoted") else node.name.upper()
         given = node.args.get("db")
-        schema = self.user
+        schema = self.schema
         if owner is not None and given is not None:
             schema = given.name if given.args.get("quoted") else given.name.upper()
         return self.database.table(schema, name, self.container if self.database.pluggable else "")
@@ -195,6 +213,8 @@ class Session:
     def _set_one(self, name: str, value: str) -> None:
         if name == "CONTAINER":
             self._enter(value.upper())
+        elif name == "CURRENT_SCHEMA":
+            self.schema = value.upper()
         elif name in _FORMATS:
             setattr(self.formats, _FORMATS[name], value)
         elif name == "TIME_ZONE":

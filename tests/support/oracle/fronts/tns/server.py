@@ -217,7 +217,13 @@ class _Handler(socketserver.BaseRequestHandler):
         answer = self._login.answer(given, self.server.database.settings.name)
         if answer is None:
             return self._status(OracleError(1017))
-        self._session = Session(self.server.database, self._user, thread=self.server.thread)
+        self._session = Session(
+            self.server.database,
+            self._user,
+            thread=self.server.thread,
+            program=given.get("AUTH_PROGRAM_NM", b"").decode(),
+            cut=self.cut,
+        )
         return answer + self._status()
 
     def _credentials(self, message: Reader) -> tuple[bytes, dict[str, bytes]]:
