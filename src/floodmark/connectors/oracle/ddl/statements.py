@@ -15,11 +15,6 @@ from floodmark.errors import DdlError
 
 _SHOWN = 200
 _KINDS_OF_TABLES = ("GLOBAL", "TEMPORARY", "SHARDED", "DUPLICATED", "IMMUTABLE", "BLOCKCHAIN", "SHARED", "HYBRID")
-_CURE = (
-    "Leave the table out with table.exclude.list, or set schema.history.internal.skip.unparseable.ddl to true if the "
-    "statement changes no columns of a captured table; if it does, a new snapshot reads the structure again."
-)
-
 Tables = Mapping[TableName, Table]
 
 
@@ -48,7 +43,7 @@ def apply(statement: str, tables: Tables, owner: str, database: str) -> list[Tab
         change = parse(cursor, tables, database)
     except DdlError as error:
         shown = statement if len(statement) <= _SHOWN else statement[:_SHOWN] + " …"
-        raise DdlError(f"{error.what} The statement is: {shown}", _CURE) from None
+        raise DdlError(f"{error.what} The statement is: {shown}") from None
     return [] if change is None else [change]
 
 
