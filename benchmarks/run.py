@@ -26,6 +26,7 @@ from benchmarks import (
     mirror_writer,
     mysql,
     oracle_redo,
+    oracle_transactions,
     pace,
     scale,
     snapshot,
@@ -66,6 +67,7 @@ BENCHMARKS: dict[str, Callable[[Scale, int], Result]] = {
     "mariadb_snapshot": lambda scale, _: mysql.snapshot(scale, "mariadb"),
     "mariadb_incremental": lambda scale, _: mysql.incremental(scale, "mariadb"),
     "oracle_redo": lambda scale, _: oracle_redo.run(scale),
+    "oracle_transactions": lambda scale, _: oracle_transactions.run(scale),
     "oracle_redo_wide": lambda scale, _: oracle_redo.run(scale, wide=True),
 }
 

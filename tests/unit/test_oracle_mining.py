@@ -12,7 +12,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from floodmark.capture.spool import TransactionSpool
 from floodmark.capture.spool_files import SpoolFiles
 from floodmark.connectors.oracle.mining.operations import Operation
 from floodmark.connectors.oracle.mining.row_ids import NO_ROW_ID
@@ -319,9 +318,9 @@ def test_committed_transactions_are_those_that_logminer_itself_shows(
     with tempfile.TemporaryDirectory() as directory:
         files = SpoolFiles(directory, "owner")
         # Nothing stays in memory.
-        spool = TransactionSpool(files, memory_bytes=0)
-        assert sorted_into_transactions(all_rows, cuts, SpooledRows(spool, all_rows.schema)) == list(expected.items())
-        spool.clear("")
+        store = SpooledRows(files, all_rows.schema, memory_bytes=0)
+        assert sorted_into_transactions(all_rows, cuts, store) == list(expected.items())
+        store = SpooledRows(files, all_rows.schema)
         assert files.held_bytes == 0
 
 

@@ -3,6 +3,8 @@
 A file of records (``.records``) holds pieces of transactions: the raw records, then where each starts (little-endian
 uint32). An index (``.index``) is JSON with a checksum: all undecided transactions at one position, each with its
 pieces, which have CRC32s too. Files are written once, and synced before anything refers to them.
+
+Connectors that need none of this after a restart write files of their own form there, which aren't synced.
 """
 
 from __future__ import annotations
@@ -15,10 +17,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 from pyarrow import fs
 
-from floodmark.capture.files import open_filesystem, write_durably
+from floodmark.capture.files import open_filesystem, write_atomically, write_durably
+from floodmark.capture.mapped_files import MappedFile, map_file
 from floodmark.capture.seals import opened, sealed
 from floodmark.capture.store import SPOOL
 from floodmark.errors import DamagedFileError, StateDirError
@@ -66,6 +70,21 @@ class IndexEntry:
     token: str
     label: str
     pieces: tuple[StoredPiece, ...]
+
+
+@dataclass(frozen=True)
+class CachedFile:
+    """A file of a connector's own form.
+
+    Attributes:
+        name: its name.
+        size: its bytes.
+        checksum: their CRC32.
+    """
+
+    name: str
+    size: int
+    checksum: int
 
 
 class SpoolFiles:
@@ -122,6 +141,34 @@ class SpoolFiles:
             raise self._lost(piece.file, "its checksum is wrong")
         raw = np.frombuffer(data, np.uint8)
         return raw[: piece.size], np.frombuffer(data, "<u4", offset=piece.size)
+
+    def write_cached(self, content: pa.Buffer, suffix: str) -> CachedFile:
+        """Write a file that isn't needed after a power cut.
+
+        Raises:
+            StateDirError: the directory cannot be written.
+        """
+        name = uuid.uuid4().hex + suffix
+        self._write(name, [memoryview(content)], content.size, durable=False)
+        return CachedFile(name, content.size, zlib.crc32(content))
+
+    def map(self, file: CachedFile, verify: bool) -> MappedFile:
+        """Return the content of a file; if the filesystem is local, only what is used of it is read.
+
+        Args:
+            file: which one.
+            verify: whether to verify the checksum, for which all of it is read.
+
+        Raises:
+            StateDirError: the file is missing or damaged.
+        """
+        try:
+            found = map_file(self._fs, f"{self._path}/{file.name}")
+        except OSError as exc:
+            raise self._lost(file.name, str(exc)) from None
+        if found.content.size != file.size or (verify and zlib.crc32(found.content) != file.checksum):
+            raise self._lost(file.name, "its checksum is wrong")
+        return found
 
     def write_index(self, entries: Sequence[IndexEntry]) -> str:
         """Write an index and return its name.
@@ -182,9 +229,10 @@ class SpoolFiles:
             self.held_bytes = sum(self._sizes.values())
         return self._sizes
 
-    def _write(self, name: str, parts: Sequence[bytes | memoryview], size: int) -> None:
+    def _write(self, name: str, parts: Sequence[bytes | memoryview], size: int, durable: bool = True) -> None:
+        write = write_durably if durable else write_atomically
         try:
-            write_durably(self._fs, f"{self._path}/{name}", parts)
+            write(self._fs, f"{self._path}/{name}", parts)
         except OSError as exc:
             raise StateDirError(
                 f"Option 'state.dir' is '{self._uri}', where undecided transactions cannot be written: {exc}.",

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from floodmark.capture.gaps import AcceptedGaps, Gap
 from floodmark.capture.log_stream import Cut
 from floodmark.capture.places import Places
-from floodmark.capture.spool import TransactionSpool
+from floodmark.capture.spool_files import SpoolFiles
 from floodmark.connectors.oracle.capture.all_changes import AllChanges
 from floodmark.connectors.oracle.capture.committed_changes import CommittedChanges
 from floodmark.connectors.oracle.capture.cutting import Cutter, size_of
@@ -66,14 +66,14 @@ class CaptureState:
     Attributes:
         points: what belongs to the positions that were reached.
         schema: follows the tables' structures.
-        spool: keeps the rows of open transactions.
+        spool: where the rows of open transactions are kept.
         gaps: collects the changes that are left out.
         trouble: how long the log can't be read.
     """
 
     points: Places[ResumePoint]
     schema: SchemaFollower
-    spool: TransactionSpool
+    spool: SpoolFiles
     gaps: AcceptedGaps
     trouble: Trouble
 
@@ -118,9 +118,9 @@ class OracleStream:
         except BaseException:
             close(conn)
             raise
-        self._state.spool.clear("")
+        self._rows = SpooledRows(self._state.spool, ROWS)
         abandoned = () if known is None else known.abandoned
-        self._transactions = OpenTransactions(SpooledRows(self._state.spool, ROWS), abandoned)
+        self._transactions = OpenTransactions(self._rows, abandoned)
         self._pieces = StatementPieces()
         self._delivered = Position.parse(position)
         self._last = self._delivered
@@ -223,8 +223,7 @@ class OracleStream:
         self._cutter.reached(behind(window.upto))
         if self._cutter.idle_position is not None:
             self._remember(self._cutter.idle_position, window.upto)
-            # Removes files whose transactions have ended.
-            self._state.spool.save(self._cutter.idle_position)
+        self._rows.tidy()
         if window.is_last:
             self._pause()
 
@@ -384,7 +383,7 @@ class OracleStream:
     @property
     def spooled_bytes(self) -> int:
         """How many bytes of state the open transactions take."""
-        return self._state.spool.held_bytes
+        return self._rows.held_bytes
 
     @property
     def received(self) -> str:

@@ -8,7 +8,7 @@ for inverse rows and rollbacks only.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Protocol
@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from floodmark.connectors.oracle.mining.operations import CHANGES, Operation
 from floodmark.connectors.oracle.mining.pieces import Pieces
+from floodmark.connectors.oracle.mining.shared_rows import Numbers, places_of
 from floodmark.connectors.oracle.mining.undone import UndoneChanges
 from floodmark.logger import get_logger
 
@@ -33,17 +34,24 @@ _PREFIX = 8
 _ENDS = (Operation.COMMIT, Operation.ROLLBACK, Operation.REPLICATION_MARKER)
 _NOTICED = (Operation.START, *_ENDS, Operation.DDL, Operation.MISSING_SCN, Operation.UNSUPPORTED)
 
-Numbers = NDArray[np.int64]
-
 
 class RowStore(Protocol):
     """Keeps the rows of open transactions."""
 
-    def keep(self, xid: str, rows: pa.Table) -> None:
-        """Add rows to a transaction."""
+    def keep(self, rows: pa.Table, xids: Sequence[str], bounds: Numbers) -> None:
+        """Add rows to transactions.
+
+        Args:
+            rows: those of each transaction follow each other, in their order; at least one of each.
+            xids: the transactions, in the order of their rows.
+            bounds: where each one's rows begin, and where the last one's end, shape (transactions + 1,).
+        """
+
+    def expect(self, xids: Sequence[str]) -> None:
+        """Prepare for transactions that will be asked for, in this order."""
 
     def pieces(self, xid: str) -> Sequence[pa.Table]:
-        """Return the rows of a transaction as they were added."""
+        """Return the rows of a transaction in their order, in pieces."""
 
     def drop(self, xid: str) -> None:
         """Forget the rows of a transaction."""
@@ -55,9 +63,13 @@ class MemoryStore:
 
     _rows: dict[str, list[pa.Table]] = field(default_factory=dict)
 
-    def keep(self, xid: str, rows: pa.Table) -> None:
-        """Add rows to a transaction."""
-        self._rows.setdefault(xid, []).append(rows)
+    def keep(self, rows: pa.Table, xids: Sequence[str], bounds: Numbers) -> None:
+        """Add rows to transactions."""
+        for xid, (begin, end) in zip(xids, pairwise(bounds.tolist()), strict=True):
+            self._rows.setdefault(xid, []).append(rows.slice(begin, end - begin))
+
+    def expect(self, xids: Sequence[str]) -> None:
+        """Do nothing: all is in memory."""
 
     def pieces(self, xid: str) -> Sequence[pa.Table]:
         """Return the rows of a transaction as they were added."""
@@ -166,6 +178,7 @@ class OpenTransactions:
             rows: whole statements, with the columns of the view, in its order.
         """
         batch = _Batch(rows)
+        self._store.expect([xid for xid in batch.committed if xid in self._stored])
         for place in batch.noticed.tolist():
             operation, xid = Operation(int(batch.operations[place])), batch.names[batch.codes[place]]
             if operation in CHANGES:
@@ -188,8 +201,7 @@ class OpenTransactions:
                 yield Unshown(int(batch.scns[place]), "The logs that LogMiner reads lack redo.")
             elif operation == Operation.UNSUPPORTED and rows["TABLE_NAME"][place].is_valid:
                 yield _unshown(rows.slice(place, 1), "that LogMiner can't show")
-        for xid in batch.names:
-            self._keep(batch, xid, len(rows))
+        self._keep_rest(batch)
 
     def _ended(self, batch: _Batch, xid: str, place: int, operation: Operation) -> Committed | Unshown | None:
         if xid.endswith(UNKNOWN_SEQUENCE):
@@ -204,27 +216,14 @@ class OpenTransactions:
             batch.skip(xid, place)
             self._forget(xid)
             return None
-        whole = self._at_once(batch, xid, place)
-        if whole is None:
-            self._keep(batch, xid, place)
-        changes = self._changes(xid) if whole is None else whole
+        changes, at_once = self._changes(batch, xid, place), xid not in self._stored
         if not changes:
             self._forget(xid)
             return None
         start = self._started.get(xid)
         if start is None:
             start = changes[0]["SCN"][0].as_py()
-        return Committed(xid, start, batch.rows.slice(place, 1), changes, whole is not None)
-
-    def _at_once(self, batch: _Batch, xid: str, place: int) -> Sequence[pa.Table] | None:
-        """Return the changes of a transaction that lies in the batch as a whole, as most do: the store has none of it.
-
-        None: it doesn't, or it has undone something.
-        """
-        if xid in self._stored or xid in self._abandoned or batch.undoes(xid, place):
-            return None
-        rows = batch.take(xid, place)
-        return [rows] if len(rows) else []
+        return Committed(xid, start, batch.rows.slice(place, 1), changes, at_once)
 
     def _assign(self, batch: _Batch, xid: str, place: int) -> bool:
         """Add a change to the transaction that it belongs to, of whose identifier only the beginning is known.
@@ -255,6 +254,17 @@ class OpenTransactions:
         if len(rows):
             self._add(xid, rows, undoes)
 
+    def _keep_rest(self, batch: _Batch) -> None:
+        """Move all changes that are left in the batch to the store."""
+        rest = batch.rest(self._abandoned)
+        if not rest.xids:
+            return
+        begun = zip(rest.xids, rest.first_scns, strict=True)
+        self._started.update((xid, scn) for xid, scn in begun if xid not in self._started)
+        self._undoes.update(rest.undoing)
+        self._stored.update(rest.xids)
+        self._store.keep(rest.rows, rest.xids, rest.bounds)
+
     def _add(self, xid: str, rows: pa.Table, undoes: bool) -> None:
         if xid in self._abandoned:
             return
@@ -262,12 +272,24 @@ class OpenTransactions:
         if undoes:
             self._undoes.add(xid)
         self._stored.add(xid)
-        self._store.keep(xid, rows)
+        self._store.keep(rows, [xid], np.array([0, len(rows)]))
 
-    def _changes(self, xid: str) -> Sequence[pa.Table]:
-        pieces = self._store.pieces(xid)
-        if xid not in self._undoes:
-            return pieces
+    def _changes(self, batch: _Batch, xid: str, before: int) -> Sequence[pa.Table]:
+        """Return a transaction's changes before a row, those in the store and those in the batch."""
+        undoes = xid in self._undoes or batch.undoes(xid, before)
+        rows = batch.take(xid, before)
+        if xid in self._abandoned:
+            return []
+        stored = self._store.pieces(xid) if xid in self._stored else []
+        count = len(stored)
+        if not undoes and not count:
+            return [rows] if len(rows) else []
+        numbers = range(count + (len(rows) > 0))
+        pieces = Pieces(numbers, lambda number: stored[number] if number < count else rows)
+        return self._remaining(xid, pieces) if undoes else pieces
+
+    def _remaining(self, xid: str, pieces: Sequence[pa.Table]) -> Sequence[pa.Table]:
+        """Return changes of a transaction without those that it has undone."""
         undone = UndoneChanges()
         masks: dict[int, NDArray[np.bool_]] = {}
         for number in reversed(range(len(pieces))):
@@ -284,6 +306,25 @@ class OpenTransactions:
         self._started.pop(xid, None)
         self._undoes.discard(xid)
         self._abandoned.discard(xid)
+
+
+@dataclass(frozen=True)
+class _Rest:
+    """Changes of transactions that aren't decided in a batch.
+
+    Attributes:
+        rows: those of each transaction follow each other.
+        xids: the transactions.
+        bounds: where each one's rows begin, and where the last one's end, shape (transactions + 1,).
+        first_scns: the number of each one's first row.
+        undoing: those that have undone something.
+    """
+
+    rows: pa.Table
+    xids: list[str]
+    bounds: Numbers
+    first_scns: list[int]
+    undoing: list[str]
 
 
 class _Batch:
@@ -316,9 +357,16 @@ class _Batch:
         self._places = places[order]
         # Each transaction's changes follow each other here, so that any of them are a slice.
         self._grouped = rows.take(pa.array(self._places))
-        bounds = np.searchsorted(self.codes[self._places], np.arange(len(self.names) + 1)).tolist()
-        self._left = dict(zip(self.names, pairwise(bounds), strict=True))
+        bounds = np.searchsorted(self.codes[self._places], np.arange(len(self.names) + 1))
+        self._begins, self._ends = bounds[:-1].copy(), bounds[1:]
+        self._code_of = dict(zip(self.names, range(len(self.names)), strict=True))
         self._inverse = self.inverse[self._places]
+
+    @property
+    def committed(self) -> list[str]:
+        """The identifiers of the transactions that are committed, in the order of their commits."""
+        commits = self.noticed[self.operations[self.noticed] == Operation.COMMIT]
+        return [self.names[code] for code in self.codes[commits].tolist()]
 
     def _in_order(self, noticed: Numbers, rows: pa.Table) -> Numbers:
         """Return places with commits of one number in the order of their positions: by thread, then by transaction.
@@ -341,8 +389,26 @@ class _Batch:
         """Return a transaction's changes before a row that weren't taken yet."""
         begin, end = self._range(xid, before)
         if end > begin:
-            self._left[xid] = end, self._left[xid][1]
+            self._begins[self._code_of[xid]] = end
         return self._grouped.slice(begin, end - begin)
+
+    def rest(self, left_out: Collection[str]) -> _Rest:
+        """Return all changes that weren't taken, but for those of some transactions."""
+        begins, ends = self._begins, self._ends
+        counts = ends - begins
+        if left_out:
+            counts[[self._code_of[xid] for xid in left_out if xid in self._code_of]] = 0
+        codes = np.flatnonzero(counts)
+        begins, ends, counts = begins[codes], ends[codes], counts[codes]
+        rows = self._grouped
+        if counts.sum() < len(rows):
+            rows = rows.take(pa.array(places_of(begins, ends)))
+        xids = [self.names[code] for code in codes.tolist()]
+        inverses = np.append(0, np.cumsum(self._inverse))
+        undoing = np.flatnonzero(inverses[ends] > inverses[begins]).tolist()
+        first_scns = self.scns[self._places[begins]].tolist()
+        bounds = np.append(0, np.cumsum(counts))
+        return _Rest(rows, xids, bounds, first_scns, [xids[place] for place in undoing])
 
     def undoes(self, xid: str, before: int) -> bool:
         """Return whether what ``take`` would return has undone something."""
@@ -350,7 +416,10 @@ class _Batch:
         return bool(self._inverse[begin:end].any())
 
     def _range(self, xid: str, before: int) -> tuple[int, int]:
-        begin, end = self._left.get(xid, (0, 0))
+        code = self._code_of.get(xid)
+        if code is None:
+            return 0, 0
+        begin, end = int(self._begins[code]), int(self._ends[code])
         return begin, begin + int(np.searchsorted(self._places[begin:end], before))
 
     def skip(self, xid: str, before: int) -> None:

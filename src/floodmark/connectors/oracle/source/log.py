@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from floodmark.capture.gaps import AcceptedGaps
 from floodmark.capture.log_stream import LogStream
 from floodmark.capture.places import Places
-from floodmark.capture.spool import TransactionSpool
 from floodmark.capture.spool_files import SpoolFiles
 from floodmark.connectors.contract.read_points import ReadPoint
 from floodmark.connectors.guardrail import guard
@@ -68,7 +67,7 @@ class OracleLog:
         self._state = CaptureState(
             Places(),
             SchemaFollower(options, self._read_tables),
-            TransactionSpool(SpoolFiles(options.state_dir, options.owner)),
+            SpoolFiles(options.state_dir, options.owner),
             gaps,
             Trouble(options.log_wait_ms),
         )
