@@ -349,7 +349,8 @@ class _Batch:
         self.codes = coded.indices.to_numpy()
         self.names: list[str] = coded.dictionary.to_pylist()
         changes = np.isin(self.operations, CHANGES)
-        lost = np.array([name == NO_TRANSACTION or name.endswith(UNKNOWN_SEQUENCE) for name in self.names], np.bool_)
+        lost = pc.or_(pc.equal(coded.dictionary, NO_TRANSACTION), pc.ends_with(coded.dictionary, UNKNOWN_SEQUENCE))
+        lost = lost.to_numpy(zero_copy_only=False)
         unknown = changes & lost[self.codes] if len(rows) else changes
         self.noticed = self._in_order(np.flatnonzero(np.isin(self.operations, _NOTICED) | unknown), rows)
         places = np.flatnonzero(changes & ~unknown)
