@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from floodmark.connectors.oracle.redo.gaps import Gaps, Numbers
+from floodmark.connectors.oracle.redo.gaps import Numbers
 from floodmark.connectors.oracle.redo.matching import keep_matches, matches, place_in_text
 from floodmark.connectors.oracle.redo.patterns import Learner, Pattern
 from floodmark.connectors.oracle.redo.set_clauses import SetClauses
@@ -49,7 +49,8 @@ class AlikeReader:
                 pattern: Pattern | None = untried.pop(0)
             else:
                 row = rows[(len(rows) - 1) * samples // (_SAMPLES - 1)]
-                pattern, samples = self._learner.pattern(_gaps(found.gaps, int(row))), samples + 1
+                gaps = found.gaps.alone(int(found.gaps.firsts[row]), int(found.gaps.counts[row]))
+                pattern, samples = self._learner.pattern(gaps), samples + 1
             if pattern is None:
                 continue
             matched = matches(pattern, found.gaps, rows)
@@ -69,13 +70,3 @@ class AlikeReader:
             read.append(matched.rows)
             rows, samples = rows[~np.isin(rows, matched.rows)], 0
         return np.concatenate(read), np.concatenate(unread)
-
-
-def _gaps(gaps: Gaps, row: int) -> list[bytes]:
-    """Return the gaps of a statement, without quotes."""
-    first, after = int(gaps.firsts[row]), int(gaps.firsts[row + 1])
-    edges = gaps.edges[first:after].copy()
-    edges[1:, 0] += 1
-    edges[:-1, 1] -= 1
-    text = memoryview(gaps.text)
-    return [bytes(text[begin:end]) for begin, end in edges.tolist()]

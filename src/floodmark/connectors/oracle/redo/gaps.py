@@ -51,6 +51,22 @@ class Gaps:
         """Whether any literal has quotes within, of which two stand for one."""
         return bool((value_bytes(self.literals) == QUOTE).any())
 
+    def alone(self, first: int, count: int, end: int | None = None) -> list[bytes]:
+        """Return some gaps that follow each other in a statement, without quotes.
+
+        Args:
+            first: the number of the first one, which begins the statement.
+            count: how many.
+            end: where the last one ends in the text; None: with the statement.
+        """
+        edges = self.edges[first : first + count].copy()
+        edges[1:, 0] += 1
+        edges[:-1, 1] -= 1
+        if end is not None:
+            edges[-1, 1] = end
+        text = memoryview(self.text)
+        return [bytes(text[begin:after]) for begin, after in edges.tolist()]
+
     def texts(self, numbers: NDArray[np.int32], edges: NDArray[np.int32] | None = None) -> pa.StringArray:
         """Return some gaps with the quotes at their sides.
 

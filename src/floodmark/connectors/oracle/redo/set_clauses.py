@@ -101,13 +101,7 @@ class _Clauses:
 
     def gaps(self, number: int, ending: bytes) -> list[bytes]:
         """Return the gaps of one statement without quotes, with a first condition."""
-        first, count = int(self.first[number]), int(self.counts[number])
-        edges = self.all_gaps.edges[first : first + count].astype(np.int64)
-        edges[1:, 0] += 1
-        edges[:-1, 1] -= 1
-        edges[-1, 1] = self.ends[number]
-        text = memoryview(self.all_gaps.text)
-        found = [bytes(text[begin:end]) for begin, end in edges.tolist()]
+        found = self.all_gaps.alone(int(self.first[number]), int(self.counts[number]), int(self.ends[number]))
         return [*found[:-1], found[-1] + ending]
 
     def have(self, template: Template, ending: int, chosen: Numbers) -> NDArray[np.bool_]:
