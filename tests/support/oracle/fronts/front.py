@@ -8,14 +8,21 @@ from types import TracebackType
 from typing import Generic, Self, TypeVar
 
 from tests.support.oracle.model.database import OracleDatabase
+from tests.support.oracle.sql.session import Session
 
 
 class Served(socketserver.ThreadingTCPServer):
-    """Listens for clients of a database."""
+    """Listens for clients of a database.
+
+    Attributes:
+        database: what is served.
+        sessions: makes a client's session.
+    """
 
     allow_reuse_address = True
     daemon_threads = True
     database: OracleDatabase
+    sessions: type[Session] = Session
 
 
 S = TypeVar("S", bound=Served)
@@ -27,11 +34,13 @@ class Front(Generic[S]):
     Args:
         server: listens.
         database: what is served.
+        sessions: makes a client's session.
     """
 
-    def __init__(self, server: S, database: OracleDatabase) -> None:
+    def __init__(self, server: S, database: OracleDatabase, sessions: type[Session] = Session) -> None:
         self._server = server
         self._server.database = database
+        self._server.sessions = sessions
         self._thread = threading.Thread(target=server.serve_forever, name=type(self).__name__, daemon=True)
 
     @property

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import json
 import socketserver
+from collections.abc import Sequence
 from datetime import timedelta
 from decimal import Decimal
 from typing import Any
@@ -23,7 +24,7 @@ from tests.support.oracle.fronts.front import Front, Served
 from tests.support.oracle.model.database import OracleDatabase
 from tests.support.oracle.model.types import OracleType
 from tests.support.oracle.model.values import moment, number_text
-from tests.support.oracle.sql.result import Result
+from tests.support.oracle.sql.result import Result, ResultColumn
 from tests.support.oracle.sql.session import Session
 
 
@@ -32,52 +33,58 @@ class JsonServer(Front[Served]):
 
     Args:
         database: what is served.
+        sessions: makes a client's session.
     """
 
-    def __init__(self, database: OracleDatabase) -> None:
-        super().__init__(Served(("127.0.0.1", 0), _Handler), database)
+    def __init__(self, database: OracleDatabase, sessions: type[Session] = Session) -> None:
+        super().__init__(Served(("127.0.0.1", 0), _Handler), database, sessions)
+
+
+def row_text(columns: Sequence[ResultColumn], values: Sequence[Any]) -> bytes:
+    """Return a row of an answer."""
+    return json.dumps([_text(one.type, value) for one, value in zip(columns, values, strict=True)]).encode()
 
 
 class _Handler(socketserver.StreamRequestHandler):
     server: Served
 
     def handle(self) -> None:
-        database = self.server.database
         session: Session | None = None
         for line in self.rfile:
             request = json.loads(line)
             try:
                 if session is None:
-                    session = _login(database, request)
-                    answer: dict[str, Any] = {"changed": 0}
+                    session = _login(self.server, request)
+                    answer = _line({"changed": 0})
                 else:
                     answer = _answer(session, request)
             except OracleError as exc:
-                answer = {"error": {"code": exc.code, "message": exc.message}}
-            self.wfile.write(json.dumps(answer).encode() + b"\n")
+                answer = _line({"error": {"code": exc.code, "message": exc.message}})
+            self.wfile.write(answer)
         if session is not None:
             session.close()
 
 
-def _login(database: OracleDatabase, request: dict[str, Any]) -> Session:
-    account = database.accounts.get(str(request["login"]).upper())
+def _login(server: Served, request: dict[str, Any]) -> Session:
+    account = server.database.accounts.get(str(request["login"]).upper())
     if account is None or account.password != request["password"]:
         raise OracleError(1017)
-    return Session(database, account.name)
+    return server.sessions(server.database, account.name)
 
 
-def _answer(session: Session, request: dict[str, Any]) -> dict[str, Any]:
+def _answer(session: Session, request: dict[str, Any]) -> bytes:
     if "metadata" in request:
         columns, rows = jdbc_metadata.answer(session, request["metadata"], request["arguments"])
-        return {"columns": [[name, "VARCHAR2"] for name in columns], "rows": rows}
+        return _line({"columns": [[name, "VARCHAR2"] for name in columns], "rows": rows})
     result: Result = session.execute(request["sql"], request["binds"])
     if result.columns is None:
-        return {"changed": result.changed}
-    types = [one.type for one in result.columns]
-    return {
-        "columns": [[one.name, one.type.base] for one in result.columns],
-        "rows": [[_text(type_, value) for type_, value in zip(types, row, strict=True)] for row in result.rows],
-    }
+        return _line({"changed": result.changed})
+    described = json.dumps([[one.name, one.type.base] for one in result.columns]).encode()
+    return b'{"columns": ' + described + b', "rows": [' + b", ".join(result.encoded(row_text)) + b"]}\n"
+
+
+def _line(answer: dict[str, Any]) -> bytes:
+    return json.dumps(answer).encode() + b"\n"
 
 
 def _text(type_: OracleType, value: Any) -> str | None:

@@ -306,14 +306,7 @@ class Transaction:
             self._rows[change.table.object_id, change.place] = change.before
 
     def _find(self, table: Table, where: Mapping[str, Any] | str) -> tuple[str, Row]:
-        def matches(place: str, row: Row) -> bool:
-            if isinstance(where, str):
-                return place == where
-            return all(row.get(name) == value for name, value in where.items())
-
-        scn = self._database.clock.scn
-        seen = self.seen(table, dict(table.rows_at(scn)))
-        found = [(place, row) for place, row in seen.items() if matches(place, row)]
+        found = self._at(table, where) if isinstance(where, str) else self._having(table, where)
         if len(found) != 1:
             raise LookupError(f"{len(found)} rows of {table.name} match {where}.")
         place = found[0][0]
@@ -321,6 +314,19 @@ class Transaction:
             if other is not self and (table.object_id, place) in other._rows:
                 raise OracleError(54)
         return found[0]
+
+    def _at(self, table: Table, place: str) -> list[tuple[str, Row]]:
+        """Return the row with a ROWID as the transaction sees it; none if there is none."""
+        own = table.object_id, place
+        row = self._rows[own] if own in self._rows else table.row_at(place, self._database.clock.scn)
+        return [] if row is None else [(place, row)]
+
+    def _having(self, table: Table, values: Mapping[str, Any]) -> list[tuple[str, Row]]:
+        """Return the rows with some values as the transaction sees them."""
+        seen = self.seen(table, dict(table.rows_at(self._database.clock.scn)))
+        return [
+            (place, row) for place, row in seen.items() if all(row.get(name) == value for name, value in values.items())
+        ]
 
     def _logged(self, table: Table, row: Row, values: Mapping[str, Any]) -> Row:
         if table.structure.supplemental:

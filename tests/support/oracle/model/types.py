@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import cached_property
 
 UNSET_SCALE = -127
 _TYPE = re.compile(
@@ -36,7 +37,7 @@ class OracleType:
     scale: int = UNSET_SCALE
     fraction: int = 6
 
-    @property
+    @cached_property
     def base(self) -> str:
         """The name without precisions: ``TIMESTAMP WITH TIME ZONE``."""
         return re.sub(r"\(\d+\)", "", self.name)

@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from decimal import Decimal
+from functools import lru_cache
 from typing import Any
 
 import sqlglot
@@ -22,6 +23,27 @@ def parsed(text: str, binds: Sequence[Any] | Mapping[str, Any]) -> exp.Expr:
 
     Raises:
         OracleError: it can't be parsed, or there are too few values.
+    """
+    known, names = _statement(text)
+    tree: exp.Expr = known.copy()
+    if isinstance(binds, Mapping):
+        values = {f"{BIND}{name.upper()}": value for name, value in binds.items()}
+    else:
+        # A name that stands there again has its value again.
+        values = dict(zip(dict.fromkeys(names), binds, strict=False))
+    for one in list(tree.find_all(exp.Placeholder)):
+        if str(one.this) not in values:
+            raise OracleError(1008)
+        one.replace(constant(values[str(one.this)]))
+    return tree
+
+
+@lru_cache(maxsize=1024)
+def _statement(text: str) -> tuple[exp.Expr, list[str]]:
+    """Return a statement's syntax tree, which must stay as it is, and the names of its binds.
+
+    Raises:
+        OracleError: it can't be parsed.
     """
     names: list[str] = []
 
@@ -42,16 +64,7 @@ def parsed(text: str, binds: Sequence[Any] | Mapping[str, Any]) -> exp.Expr:
     except sqlglot.errors.SqlglotError as exc:
         raise OracleError(900, text=f"invalid SQL statement (not understood by the stand-in: {exc})") from None
     assert isinstance(tree, exp.Expr)
-    if isinstance(binds, Mapping):
-        values = {f"{BIND}{name.upper()}": value for name, value in binds.items()}
-    else:
-        # A name that stands there again has its value again.
-        values = dict(zip(dict.fromkeys(names), binds, strict=False))
-    for one in list(tree.find_all(exp.Placeholder)):
-        if str(one.this) not in values:
-            raise OracleError(1008)
-        one.replace(constant(values[str(one.this)]))
-    return tree
+    return tree, names
 
 
 def constant(value: Any) -> exp.Expr:

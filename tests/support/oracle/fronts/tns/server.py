@@ -54,12 +54,18 @@ class TnsServer(Front[_Server]):
         tls: serves with TLS.
         port: where to listen; 0: wherever there is room.
         thread: the redo thread of the instance that is served.
+        sessions: makes a client's session.
     """
 
     def __init__(
-        self, database: OracleDatabase, tls: ssl.SSLContext | None = None, port: int = 0, thread: int = 1
+        self,
+        database: OracleDatabase,
+        tls: ssl.SSLContext | None = None,
+        port: int = 0,
+        thread: int = 1,
+        sessions: type[Session] = Session,
     ) -> None:
-        super().__init__(_Server(("127.0.0.1", port), _Handler), database)
+        super().__init__(_Server(("127.0.0.1", port), _Handler), database, sessions)
         self._server.thread = thread
         self._server.tls = tls
 
@@ -217,7 +223,7 @@ class _Handler(socketserver.BaseRequestHandler):
         answer = self._login.answer(given, self.server.database.settings.name)
         if answer is None:
             return self._status(OracleError(1017))
-        self._session = Session(
+        self._session = self.server.sessions(
             self.server.database,
             self._user,
             thread=self.server.thread,
@@ -313,12 +319,11 @@ class _Handler(socketserver.BaseRequestHandler):
         return self._rows(place, self._cursors[place], rows)
 
     def _rows(self, place: int, cursor: _Cursor, count: int) -> bytes:
-        columns = cursor.result.columns or ()
-        chosen = cursor.result.rows[cursor.sent : cursor.sent + count]
+        chosen = cursor.result.encoded(row, cursor.sent, cursor.sent + count)
         found = b""
         if chosen:
             found = b"\x06\0" + number(1) + number(0) + number(len(chosen)) + number(0) * 3
-        found += b"".join(row(columns, values) for values in chosen)
+        found += b"".join(chosen)
         cursor.sent += len(chosen)
         whole = cursor.sent >= len(cursor.result.rows)
         end = OracleError(NO_DATA, text="no data found") if whole else None
