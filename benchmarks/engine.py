@@ -256,15 +256,15 @@ def halves(server: EmbeddedPostgres, connection: Connection, backlog: Backlog, s
         return run_halves(options, Amount("changes/s", backlog.changes, backlog.events))
 
 
-def run_halves(options: dict[str, str], amount: Amount, position: str | None = None) -> list[Leg]:
+def run_halves(options: dict[str, str], amount: Amount, *position: str) -> list[Leg]:
     """Capture without decoding, then decode without capturing.
 
     Args:
         options: the source's.
         amount: what must be decoded.
-        position: where to start, if that is not where the source is.
+        position: where to start, if that is not where the source is, and what its log says about it, if it needs that.
     """
-    command = [sys.executable, "-m", "benchmarks.halves", json.dumps(options), *([position] if position else [])]
+    command = [sys.executable, "-m", "benchmarks.halves", json.dumps(options), *position]
     done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, check=False)
     if done.returncode != 0:
         raise RuntimeError(f"capture or decode alone failed:\n{done.stderr[-4000:]}")

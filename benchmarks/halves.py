@@ -1,8 +1,8 @@
 """Capture alone and decode alone, each in the least that it needs: no Spark, one process.
 
 Unlike the other benchmarks this one reaches behind the public interface. It takes the source's options as
-JSON in its first argument, in its second the position to start from if that is not where the source is, and prints
-what it measured as JSON.
+JSON in its first argument, in its second the position to start from if that is not where the source is, in its third
+what the source's log has to say about that position, as JSON, if it needs that, and prints what it measured as JSON.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def main() -> None:
     source = connector_module(options.connector, "connector").make_source(options)
     if len(sys.argv) > 2:
         start = sys.argv[2]
-        source.log.resume(start)
+        source.log.resume(start, json.loads(sys.argv[3]) if len(sys.argv) > 3 else None)
     else:
         start, _ = source.log.create(False)
     capture = Capture(source.log.open_stream, store, STATE_MAX_BYTES, RetryPolicy(0, 1, 1))
