@@ -340,7 +340,7 @@ def test_generated_scripts() -> None:
 
 
 def test_statements_that_are_not_understood() -> None:
-    with pytest.raises(DdlError, match=r"ALTER TABLE t WOBBLE .*table\.exclude\.list"):
+    with pytest.raises(DdlError, match=r"ALTER TABLE t WOBBLE"):
         apply("ALTER TABLE t WOBBLE", {(OWNER, "T"): Table("D", OWNER, "T", ())}, OWNER, "D")
 
 
