@@ -314,6 +314,69 @@ def test_changes_that_are_older_than_the_dictionary_are_told(scene: Scene) -> No
     assert aside["name"] == "S.T"
 
 
+HYBRID = {"log_mining_strategy": "hybrid"}
+
+
+def test_changes_that_are_older_than_the_dictionary_are_known_by_numbers(scene: Scene) -> None:
+    query, rows = stopped(scene, **HYBRID)
+    scene.write(100)
+    altered(scene)
+    scene.write(101)
+    with scene.database.lock:
+        fewer = (COLUMNS[0], COLUMNS[2], column("N", "NUMBER(5,0)"))
+        scene.database.ddl(scene.table, 'ALTER TABLE "S"."T" DROP COLUMN "V"', columns=fewer)
+        scene.database.background()
+    with scene.change() as transaction:
+        transaction.update(scene.table, {"ID": 200}, PAD="narrow")
+    found = scene.query(query.offset, **HYBRID).drain()
+    after = [json.loads(row["value"])["after"] for row in found]
+    assert [sorted(row) for row in after] == [
+        *[["ID", "PAD", "V"]] * 2,
+        *[["ID", "N", "PAD", "V"]] * 3,
+        ["ID", "N", "PAD"],
+    ]
+    assert after[0] == {"ID": 100, "V": 100, "PAD": "new"}
+    assert after[1] == {"ID": 1, "V": 100, "PAD": "row 1"}
+    assert after[2] == {"ID": 200, "V": 1, "PAD": "wide", "N": 7}
+    assert after[5] == {"ID": 200, "PAD": "narrow", "N": 7}
+    assert rows
+
+
+def test_a_statement_that_is_not_understood_leaves_no_numbers(scene: Scene) -> None:
+    """The dictionary says how a table is now, so the places of columns before aren't known."""
+    query, _ = stopped(scene, **HYBRID)
+    with scene.database.lock:
+        wider = (COLUMNS[0], column("N", "NUMBER(5,0)"), *COLUMNS[1:])
+        scene.database.ddl(scene.table, 'ALTER TABLE "S"."T" WOBBLE', columns=wider)
+        scene.database.background()
+    scene.write(100)
+    with scene.database.lock:
+        others = (*COLUMNS[:2], column("X", "NUMBER(5,0)"), COLUMNS[2])
+        scene.database.ddl(scene.table, 'ALTER TABLE "S"."T" WOBBLE AGAIN', columns=others)
+        scene.database.background()
+    again = scene.query(query.offset, **HYBRID)
+    assert not [row for row in again.drain() if row["table"] == "T"]
+    (aside,) = again.offset["aside"]
+    assert aside["name"] == "S.T"
+
+
+def test_changes_of_a_table_that_was_dropped_are_known_by_numbers(scene: Scene) -> None:
+    other = scene.database.create_table(SCHEMA, "OTHER", COLUMNS, ["ID"], logged=False)
+    options = {"table_include_list": r"S\.T,S\.OTHER", **HYBRID}
+    query, _ = stopped(scene, **options)
+    with scene.change() as transaction:
+        transaction.insert(other, ID=Decimal(1), V=None, PAD="it's gone")
+        transaction.update(other, {"ID": 1}, V=Decimal("-1200"))
+    with scene.database.lock:
+        scene.database.drop_table(other)
+        scene.database.background()
+    found = scene.query(query.offset, **options).drain()
+    assert [json.loads(row["value"])["after"] for row in found] == [
+        {"ID": 1, "V": None, "PAD": "it's gone"},
+        {"ID": 1, "V": -1200, "PAD": "it's gone"},
+    ]
+
+
 @pytest.mark.parametrize("mode", ["none", "in", "regex"])
 def test_a_table_that_is_dropped_before_its_changes_are_read(scene: Scene, mode: str) -> None:
     other = scene.database.create_table(SCHEMA, "OTHER", COLUMNS, ["ID"], logged=False)
@@ -466,7 +529,8 @@ def test_wrong_options(buffered: Scene, more: dict[str, str], kind: type[Floodma
         ({"database_connection_adapter": "xstream"}, "must be one of logminer"),
         ({**ONLY_COMMITTED, "log_mining_transaction_retention_ms": "60000"}, "retention.ms' has no meaning"),
         ({**ONLY_COMMITTED, "log_mining_transaction_snapshot_boundary_mode": "skip"}, "boundary.mode' has no meaning"),
-        ({"log_mining_strategy": "hybrid"}, "must be one of online_catalog"),
+        ({"log_mining_strategy": "redo_log_catalog"}, "must be one of online_catalog, hybrid"),
+        ({"log_mining_strategy": "hybrid", "lob_enabled": "true"}, "exclude each other"),
         ({"lob_enabled": "true", "log_mining_include_redo_sql": "true"}, "exclude each other"),
         ({"database_pdb_name": "a b"}, "database.pdb.name"),
         ({"incremental_snapshot_read_points": "watermarks", "signal_data_collection": "S.G"}, "watermarks"),

@@ -12,7 +12,7 @@ from tests.conformance.oracle.cases.case import END, SCHEMA, Case
 from tests.conformance.oracle.cases.ddl import DDL
 from tests.conformance.oracle.cases.large_objects import LARGE_OBJECTS
 from tests.conformance.oracle.cases.transactions import TRANSACTIONS
-from tests.conformance.oracle.cases.values import VALUES
+from tests.conformance.oracle.cases.values import ALTERED, VALUES
 from tests.conformance.oracle.golden import Golden, goldens
 from tests.conformance.oracle.test_events import PREFIX, event, shown
 from tests.conformance.oracle.test_schema_changes import with_known_lengths
@@ -20,7 +20,7 @@ from tests.support.inprocess import InProcess
 from tests.support.oracle.fronts.tns.server import TnsServer
 from tests.support.oracle.model.database import OracleDatabase
 
-ALL = (*VALUES, *TRANSACTIONS, *LARGE_OBJECTS, *DDL)
+ALL = (*VALUES, ALTERED, *TRANSACTIONS, *LARGE_OBJECTS, *DDL)
 WITH_LOCAL_ZONE = {"L3", "L6"}
 """Columns of the type TIMESTAMP WITH LOCAL TIME ZONE."""
 SNAPSHOT = {"true", "first", "last", "first_in_data_collection", "last_in_data_collection"}

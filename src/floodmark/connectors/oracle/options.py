@@ -33,6 +33,8 @@ def _lower(value: object) -> object:
     return value.lower() if isinstance(value, str) else value
 
 
+HYBRID = "hybrid"
+Strategy = Annotated[Literal["online_catalog", "hybrid"], BeforeValidator(_lower)]
 Adapter = Annotated[Literal["logminer", "logminer_unbuffered"], BeforeValidator(_lower)]
 """Debezium's values ignore case, and its documentation writes ``LogMiner``."""
 
@@ -96,10 +98,11 @@ class OracleOptions(CommonOptions):
         "(`logminer_unbuffered`) only committed transactions, which it then puts together in the server's memory.",
         "same, with more values",
     )
-    strategy: Literal["online_catalog"] = option(
+    strategy: Strategy = option(
         "log.mining.strategy",
         "online_catalog",
-        "What LogMiner takes the names of tables and columns from: the database's dictionary as it is now.",
+        "Where the names of tables and columns come from: from the database's dictionary as it is now, or (`hybrid`), "
+        "for what was logged before a table was altered or dropped, from the structure that it had then.",
         "same, with more values",
     )
     filter_mode: Literal["none", "in", "regex"] = option(
@@ -296,6 +299,11 @@ class OracleOptions(CommonOptions):
 
     @model_validator(mode="after")
     def _check_statements_shown(self) -> Self:
+        if self.lob_enabled and self.strategy == HYBRID:
+            raise ValueError(
+                "Options 'lob.enabled' and 'log.mining.strategy=hybrid' exclude each other: LogMiner doesn't show "
+                "large objects of tables as they were. Set log.mining.strategy to online_catalog."
+            )
         if self.lob_enabled and self.include_redo_sql:
             raise ValueError(
                 "Options 'lob.enabled' and 'log.mining.include.redo.sql' exclude each other: an event with large "

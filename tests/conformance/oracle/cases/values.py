@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta, timezone
 from decimal import Decimal
 from typing import Any
@@ -125,6 +126,33 @@ def _case(name: str, *tables: str, **options: str) -> Case:
     return Case(name, _setup(chosen), [_changes(chosen)], given, tables=tables)
 
 
+def _altered(tables: Sequence[str]) -> Step:
+    def alter(database: OracleDatabase) -> None:
+        for name in tables:
+            made = table(database, name)
+            columns = (*made.structure.columns, column("ADDED", "NUMBER(3,0)"))
+            database.ddl(made, f'ALTER TABLE "{SCHEMA}"."{name}" ADD ("ADDED" NUMBER(3,0))', columns=columns)
+
+    return alter
+
+
+def _both(*steps: Step) -> Step:
+    def run(database: OracleDatabase) -> None:
+        for step in steps:
+            step(database)
+
+    return run
+
+
+def _before_an_alteration() -> Case:
+    """Return a case of changes that are read when their tables are others already, of types whose form is known."""
+    times = {name: one for name, one in TIMES.items() if not ("INTERVAL" in one[0] or "LOCAL" in one[0])}
+    tables = {"NUMBERS": NUMBERS, "FLOATS": FLOATS, "TEXTS": TEXTS, "TIMES": times}
+    steps = [_both(_changes(tables), _altered([*tables]))]
+    return Case("hybrid", _setup(tables), steps, {"log.mining.strategy": "hybrid"}, tables=[*tables])
+
+
+ALTERED = _before_an_alteration()
 VALUES = (
     _case("values", *TABLES),
     _case("values_schemas", *TABLES, key_converter_schemas_enable="true", value_converter_schemas_enable="true"),

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from floodmark.connectors.oracle.mining.contents_query import Names
 from floodmark.connectors.oracle.mining.operations import CHANGES, Operation
-from floodmark.connectors.oracle.options import OracleOptions
+from floodmark.connectors.oracle.options import HYBRID, OracleOptions
 
 _OF_TABLES = (*CHANGES, Operation.UNSUPPORTED)
 _UNKNOWN = "UNKNOWN"
@@ -21,6 +21,23 @@ _TEMPORARY = "/* No SQL_REDO for temporary tables */"
 def _is_number(owner: str, table: str) -> bool:
     """Return whether LogMiner knows a table's number only, since the dictionary doesn't have it any more."""
     return owner == _UNKNOWN and table.startswith("OBJ#")
+
+
+def _with_names(rows: pa.Table, objects: Mapping[int, str]) -> pa.Table:
+    """Return rows with the names of known tables instead of their numbers."""
+    nameless = pc.fill_null(pc.equal(rows["SEG_OWNER"], _UNKNOWN), False).to_numpy()
+    numbers = rows["DATA_OBJ#"].to_numpy()
+    known = nameless & np.isin(numbers, list(objects)) & np.isin(rows["OPERATION_CODE"].to_numpy(), CHANGES)
+    if not known.any():
+        return rows
+    found, places = np.unique(numbers[known], return_inverse=True)
+    parts = [objects[int(number)].partition(".")[::2] for number in found.tolist()]
+    for column, names in zip(("SEG_OWNER", "TABLE_NAME"), zip(*parts, strict=True), strict=True):
+        values = pc.replace_with_mask(
+            rows[column].combine_chunks(), pa.array(known), pa.array(names, pa.string()).take(pa.array(places))
+        )
+        rows = rows.set_column(rows.schema.get_field_index(column), rows.schema.field(column), values)
+    return rows
 
 
 def _of_sessions(column: pa.ChunkedArray, names: Names) -> NDArray[np.bool_]:
@@ -58,12 +75,15 @@ class WantedRows:
     def of(self, rows: pa.Table, objects: Mapping[int, str]) -> pa.Table:
         """Return the rows that are wanted: changes of captured tables, and what isn't a change.
 
-        Changes of a captured table that was dropped since, of which LogMiner has only the number, come as UNSUPPORTED.
+        Changes of a captured table that was dropped since, of which LogMiner has only the number, come as UNSUPPORTED,
+        or with the table's name if columns may have numbers, too (``log.mining.strategy=hybrid``).
 
         Args:
             rows: of the view.
             objects: the names of the captured tables by their numbers.
         """
+        if self._options.strategy == HYBRID and objects:
+            rows = _with_names(rows, objects)
         operations = rows["OPERATION_CODE"].to_numpy()
         changes = np.isin(operations, _OF_TABLES)
         if not changes.any():

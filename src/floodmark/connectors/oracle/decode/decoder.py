@@ -47,6 +47,7 @@ class Decoder:
         make_version: makes the table versions of the output.
         with_statements: the option ``log.mining.include.redo.sql``.
         with_large_objects: the option ``lob.enabled``; then rows must be those of whole transactions.
+        by_number: whether statements may have columns' numbers (``log.mining.strategy=hybrid``).
     """
 
     def __init__(
@@ -55,13 +56,15 @@ class Decoder:
         make_version: VersionMaker,
         with_statements: bool = False,
         with_large_objects: bool = False,
+        by_number: bool = False,
     ) -> None:
         self._options = options
         self._make_version = make_version
         self._with_statements = with_statements
         self._with_large_objects = with_large_objects
+        self._by_number = by_number
         self._events = ChangeEvents(options)
-        self._readers: dict[tuple[str, ...], StatementReader] = {}
+        self._readers: dict[tuple[tuple[str, ...], bool], StatementReader] = {}
 
     def decode(
         self,
@@ -159,9 +162,10 @@ class Decoder:
     def _reader(self, structure: TableStructure) -> StatementReader:
         """Return the reader of a table's statements, which knows what it has scanned of earlier ones."""
         names = tuple(column.name for column in structure.columns)
-        if names not in self._readers:
-            self._readers[names] = StatementReader(names)
-        return self._readers[names]
+        known = names, self._by_number and structure.definition.is_numbered
+        if known not in self._readers:
+            self._readers[known] = StatementReader(*known)
+        return self._readers[known]
 
     def _metadata(self, rows: CommittedRows, parts: Sequence[Rows[RowChanges]], values: _Values) -> TransactionMetadata:
         counts, table = np.zeros(len(rows), np.int64), np.zeros(len(rows), np.int64)

@@ -14,7 +14,7 @@ from floodmark.connectors.contract.decoding import DecodeProblems, DecodeRequest
 from floodmark.connectors.oracle.decode.decoder import Decoder
 from floodmark.connectors.oracle.decode.segment import SegmentRows
 from floodmark.connectors.oracle.decode.structure import TableStructure
-from floodmark.connectors.oracle.options import OracleOptions
+from floodmark.connectors.oracle.options import HYBRID, OracleOptions
 from floodmark.events.columns import EventGroup
 
 SLICE_ROWS = 16_384
@@ -32,7 +32,9 @@ class OracleDecoder:
     def __init__(self, options: OracleOptions, make_version: VersionMaker) -> None:
         self._options = options
         self._make_version = make_version
-        self._decoder = Decoder(options, make_version, options.include_redo_sql, options.lob_enabled)
+        self._decoder = Decoder(
+            options, make_version, options.include_redo_sql, options.lob_enabled, options.strategy == HYBRID
+        )
 
     def decode(self, request: DecodeRequest, problems: DecodeProblems) -> Iterator[pa.RecordBatch]:
         """Yield the events of the changes in ``(after, upto]``.

@@ -124,10 +124,13 @@ class Scanner:
 
     Args:
         columns: the names of the table's columns, in their order.
+        numbered: whether ``COL 1`` names the first one, too, and so on: LogMiner writes numbers if it doesn't know the
+            table as it was.
     """
 
-    def __init__(self, columns: Sequence[str]) -> None:
-        self._columns = {_characters(name.encode()): place for place, name in enumerate(columns)}
+    def __init__(self, columns: Sequence[str], numbered: bool = False) -> None:
+        numbers = {f"COL {place}": place - 1 for place in range(1, len(columns) + 1)} if numbered else {}
+        self._columns = {**numbers, **{_characters(name.encode()): place for place, name in enumerate(columns)}}
 
     def step(self, state: State, gap: bytes, last: bool) -> Step:
         """Scan a gap.

@@ -31,11 +31,12 @@ class StatementReader:
 
     Args:
         columns: the names of the table's columns, in their order.
+        numbered: whether statements may have numbers instead; see ``Scanner``.
     """
 
-    def __init__(self, columns: Sequence[str]) -> None:
+    def __init__(self, columns: Sequence[str], numbered: bool = False) -> None:
         self._count = len(columns)
-        scanner = Scanner(columns)
+        scanner = Scanner(columns, numbered)
         self._steps = Steps(scanner, len(columns))
         self._templates = Templates(self._steps)
         self._alike = AlikeReader(Learner(scanner), SetClauses(self._steps, self._templates))

@@ -1,9 +1,10 @@
 """Follows the structures of the captured tables along the log.
 
-LogMiner names columns by the dictionary as it is when it is asked (``log.mining.strategy=online_catalog``). What was
-logged before a table was altered, and is only read afterwards, it shows with numbers instead of names: such a change
-can't be decoded, which its table's decoding says. So where a statement doesn't say what it makes of a table, the
-dictionary is good enough.
+LogMiner names columns by the dictionary as it is when it is asked. What was logged before a table was altered, and is
+only read afterwards, it shows with numbers instead of names. Such a change can't be decoded, which its table's decoding
+says, unless ``log.mining.strategy`` is ``hybrid`` and the structure is that of the change's time. Where a statement
+doesn't say what it makes of a table, the dictionary does, but it may know of later statements: such a structure is
+good enough for names, not for numbers (``Table.is_exact``).
 """
 
 from __future__ import annotations
@@ -58,9 +59,14 @@ class SchemaFollower:
         """The tables as they are now, by their names."""
         return self._now.tables
 
-    def begin(self, position: str) -> str:
-        """Begin with the tables as they are now; return the version's name."""
-        self._now = _version(self._read())
+    def begin(self, position: str, is_exact: bool = True) -> str:
+        """Begin with the tables as they are now; return the version's name.
+
+        Args:
+            position: from where they hold.
+            is_exact: whether they were the same there.
+        """
+        self._now = _version(self._read(), is_exact)
         self._versions.begin(position, self._now)
         return self._now.name
 
@@ -74,7 +80,7 @@ class SchemaFollower:
         added = {table.full_name: table for table in self._read() if table.full_name not in stored.tables}
         self._now = stored
         if added:
-            tables = {**stored.tables, **{known: table.table for known, table in added.items()}}
+            tables = {**stored.tables, **{known: _inexact(table.table) for known, table in added.items()}}
             objects = {**stored.objects, **{table.number: known for known, table in added.items()}}
             self._now = Version.of(tables, objects)
         self._versions.begin(position, self._now)
@@ -124,12 +130,14 @@ class SchemaFollower:
     def _take_over(self, changes: Sequence[TableChange], scn: int) -> None:
         tables, objects = dict(self._now.tables), dict(self._now.objects)
         unknown = any(change.reread or change.kind is Kind.CREATE for change in changes)
-        fresh = _version(self._read()) if unknown else Version.of({}, {})
+        fresh = _version(self._read(), is_exact=False) if unknown else Version.of({}, {})
         objects |= fresh.objects
         for change in changes:
             name = ".".join(change.name)
             if change.previous is not None:
-                tables.pop(".".join(change.previous), None)
+                former = ".".join(change.previous)
+                tables.pop(former, None)
+                objects = {number: name if known == former else known for number, known in objects.items()}
             if change.kind is Kind.DROP or not self._options.captures(*change.name):
                 tables.pop(name, None)
             elif change.reread or change.table is None:
@@ -146,10 +154,11 @@ class SchemaFollower:
 
     def refresh(self, scn: int) -> None:
         """Read the dictionary again; what is different there holds from a change number on."""
-        fresh = _version(self._read())
+        fresh = _version(self._read(), is_exact=False)
         # Dropped tables keep their numbers: LogMiner names what they have logged by these alone.
         objects = {**self._now.objects, **fresh.objects}
-        changed = Version.of(fresh.tables, objects)
+        same = {name: one for name, one in self._now.tables.items() if fresh.tables.get(name) == _inexact(one)}
+        changed = Version.of({**fresh.tables, **same}, objects)
         if changed.tables == self._now.tables:
             return
         self._begin_version(changed, scn)
@@ -177,7 +186,19 @@ class SchemaFollower:
         return self._now.tables, [name for name in names if name not in self._now.tables]
 
 
-def _version(tables: Sequence[StoredTable]) -> Version:
+def _version(tables: Sequence[StoredTable], is_exact: bool = True) -> Version:
+    """Return the tables of the dictionary.
+
+    Args:
+        tables: as it has them now.
+        is_exact: whether they are wanted as they are now, not as a statement has made them, to which others may have
+            followed.
+    """
     return Version.of(
-        {table.full_name: table.table for table in tables}, {table.number: table.full_name for table in tables}
+        {table.full_name: table.table if is_exact else _inexact(table.table) for table in tables},
+        {table.number: table.full_name for table in tables},
     )
+
+
+def _inexact(table: Table) -> Table:
+    return replace(table, is_exact=False)

@@ -217,7 +217,7 @@ class OracleLog:
             if not make_snapshotter(self._options).should_snapshot_on_schema_error():
                 raise
             log.warning("schema_history_is_rebuilt", error=exc.what, position=position)
-            self._state.schema.begin(position)
+            self._state.schema.begin(position, is_exact=False)
         return known.with_structures(self._state.schema.version_at(position))
 
     def _check_tables(self) -> None:

@@ -20,6 +20,7 @@ def table_json(table: Table) -> dict[str, Json]:
         "key_name": table.key_name,
         "virtual": list(table.virtual),
         "comment": table.comment,
+        "is_exact": table.is_exact,
     }
 
 
@@ -34,6 +35,7 @@ def table_of(stored: JsonObject) -> Table:
         stored.optional_text("key_name"),
         stored.texts("virtual"),
         stored.optional_text("comment"),
+        stored.flag("is_exact", True),
     )
 
 

@@ -8,6 +8,10 @@ from dataclasses import dataclass
 _PRECISIONS = re.compile(r"\(\d+\)")
 _LONGEST = {"VARCHAR2": 4000, "NVARCHAR2": 2000}
 """Characters of the longest columns whose values are always in their rows."""
+CHARACTERS = frozenset(
+    ("CHAR", "VARCHAR2", "NCHAR", "NVARCHAR2", "CLOB", "NCLOB", "LONG", "XMLTYPE", "ROWID", "UROWID")
+)
+"""Types whose values are texts."""
 UNLIMITED_DIGITS = 38
 """The precision of a NUMBER that has a scale but no precision of its own."""
 
@@ -76,6 +80,8 @@ class Table:
         key_name: the name of the constraint that makes the key; None: it isn't known.
         virtual: names of columns that are computed, which the log doesn't have and ``columns`` leaves out.
         comment: its comment; None: it has none.
+        is_exact: whether the columns have the places that they had when it was so, rather than when the dictionary was
+            read: only then can they be known by their numbers.
     """
 
     database: str
@@ -86,6 +92,12 @@ class Table:
     key_name: str | None = None
     virtual: tuple[str, ...] = ()
     comment: str | None = None
+    is_exact: bool = True
+
+    @property
+    def is_numbered(self) -> bool:
+        """Whether columns can be known by their numbers; computed ones have some, too."""
+        return self.is_exact and not self.virtual
 
 
 def column_of(

@@ -15,8 +15,8 @@ from floodmark.codecs.raw_column import RawColumn
 from floodmark.connectors.oracle.redo.calls import Contents, Kind, contents
 from floodmark.connectors.oracle.redo.scanner import Form, Side
 from floodmark.connectors.oracle.redo.values import Statements
-from floodmark.connectors.oracle.structures.table import Column
-from floodmark.connectors.oracle.values import texts
+from floodmark.connectors.oracle.structures.table import CHARACTERS, Column
+from floodmark.connectors.oracle.values import stored_forms, texts
 from floodmark.errors import DecodeError
 
 _FLOATS = {"BINARY_FLOAT": pa.float32(), "BINARY_DOUBLE": pa.float64()}
@@ -76,6 +76,10 @@ def _unknown(forms: NDArray[np.uint8]) -> NDArray[np.bool_] | None:
 def _values(found: Contents, column: Column) -> pa.Array:
     """Return a column's values in the form that its codec takes."""
     kind, text = column.type, found.texts
+    stored = found.kinds == Kind.HEX
+    if stored.any() and not (kind in _BINARY or kind in CHARACTERS):
+        # LogMiner has written it without knowing the column.
+        text = mapped(text, text, stored, stored_forms.decoder_of(kind))
     if kind in ("NUMBER", "FLOAT"):
         return texts.numbers(text, column.scale if kind == "NUMBER" else None)
     if kind in _FLOATS:
