@@ -10,7 +10,6 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from floodmark.errors import DecodeError
-from floodmark.events.json_text import value_bytes
 
 Numbers = NDArray[np.int64]
 
@@ -29,11 +28,13 @@ class Gaps:
         edges: shape (gaps, 2): where each begins in the text, and where it ends, with the quotes at its sides.
         firsts: shape (statements + 1,): the number of each statement's first gap, and how many gaps there are. A
             statement with an odd number of quotes has none.
+        escaped: whether any literal has quotes within, of which two stand for one.
     """
 
     text: pa.Buffer
     edges: NDArray[np.int32]
     firsts: Numbers
+    escaped: bool
 
     @cached_property
     def counts(self) -> Numbers:
@@ -45,11 +46,6 @@ class Gaps:
         """The literals, one after the other, shape (gaps - 1,). A column's values lie closer together there."""
         count = max(len(self.edges) - 1, 0)
         return self._pieces(self.edges).take(pa.array(np.arange(1, 2 * count, 2, dtype=np.int32)))
-
-    @cached_property
-    def escaped(self) -> bool:
-        """Whether any literal has quotes within, of which two stand for one."""
-        return bool((value_bytes(self.literals) == QUOTE).any())
 
     def alone(self, first: int, count: int, end: int | None = None) -> list[bytes]:
         """Return some gaps that follow each other in a statement, without quotes.
@@ -158,15 +154,18 @@ def _places_of_any(content: NDArray[np.uint8], bounds: NDArray[np.int32]) -> tup
     return places, firsts
 
 
-def _without_escapes(edges: NDArray[np.int32], firsts: Numbers) -> tuple[NDArray[np.int32], Numbers]:
-    """Remove gaps between two quotes that stand for one: they are empty, and within a statement."""
+def _without_escapes(edges: NDArray[np.int32], firsts: Numbers) -> tuple[NDArray[np.int32], Numbers, bool]:
+    """Remove gaps between two quotes that stand for one: they are empty, and within a statement.
+
+    With the others comes whether there were any.
+    """
     empty = edges[:, 1] - edges[:, 0] == 2
     counted = np.flatnonzero(np.diff(firsts))
     empty[firsts[counted]] = empty[firsts[counted + 1] - 1] = False
     if not empty.any():
-        return edges, firsts
+        return edges, firsts, False
     removed = np.concatenate([[0], np.cumsum(empty)])
-    return edges[~empty], firsts - removed[firsts]
+    return edges[~empty], firsts - removed[firsts], True
 
 
 def _between(first: Numbers, after: Numbers, count: int) -> NDArray[np.bool_]:
