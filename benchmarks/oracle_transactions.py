@@ -23,7 +23,7 @@ from floodmark.capture.spool_files import SpoolFiles
 from floodmark.connectors.oracle.capture.cutting import Cutter
 from floodmark.connectors.oracle.decode.segment import Part
 from floodmark.connectors.oracle.mining.operations import Operation
-from floodmark.connectors.oracle.mining.spooled_rows import SpooledRows
+from floodmark.connectors.oracle.mining.spooling.spooled_rows import SpooledRows
 from floodmark.connectors.oracle.mining.transactions import Committed, OpenTransactions
 from floodmark.connectors.oracle.mining.view import ROWS
 from floodmark.connectors.oracle.position import Position

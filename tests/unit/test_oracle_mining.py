@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from floodmark.capture.spool_files import SpoolFiles
 from floodmark.connectors.oracle.mining.operations import Operation
 from floodmark.connectors.oracle.mining.row_ids import NO_ROW_ID
-from floodmark.connectors.oracle.mining.spooled_rows import SpooledRows
+from floodmark.connectors.oracle.mining.spooling.spooled_rows import SpooledRows
 from floodmark.connectors.oracle.mining.statement_pieces import StatementPieces
 from floodmark.connectors.oracle.mining.transactions import (
     Committed,

@@ -14,8 +14,8 @@ from pyarrow import fs
 
 from floodmark.capture.mapped_files import map_file
 from floodmark.capture.spool_files import SpoolFiles
-from floodmark.connectors.oracle.mining import spooled_rows
-from floodmark.connectors.oracle.mining.spooled_rows import SpooledRows
+from floodmark.connectors.oracle.mining.spooling import spooled_rows
+from floodmark.connectors.oracle.mining.spooling.spooled_rows import SpooledRows
 from floodmark.connectors.oracle.mining.transactions import MemoryStore
 from floodmark.errors import StateDirError
 

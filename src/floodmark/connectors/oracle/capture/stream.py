@@ -29,7 +29,7 @@ from floodmark.connectors.oracle.decode.rows_of_transactions import seconds_of
 from floodmark.connectors.oracle.decode.segment import Part
 from floodmark.connectors.oracle.decode.signal_rows import signals_in
 from floodmark.connectors.oracle.mining.session import MiningSession
-from floodmark.connectors.oracle.mining.spooled_rows import SpooledRows
+from floodmark.connectors.oracle.mining.spooling.spooled_rows import SpooledRows
 from floodmark.connectors.oracle.mining.statement_pieces import StatementPieces
 from floodmark.connectors.oracle.mining.transactions import (
     Committed,

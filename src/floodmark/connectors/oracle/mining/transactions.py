@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from floodmark.connectors.oracle.mining.operations import CHANGES, Operation
 from floodmark.connectors.oracle.mining.pieces import Pieces
-from floodmark.connectors.oracle.mining.shared_rows import Numbers, places_of
+from floodmark.connectors.oracle.mining.spooling.shared_rows import Numbers, places_of
 from floodmark.connectors.oracle.mining.undone import UndoneChanges
 from floodmark.logger import get_logger
 

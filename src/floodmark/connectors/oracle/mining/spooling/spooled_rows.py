@@ -23,7 +23,7 @@ import pyarrow as pa
 from floodmark.capture.mapped_files import MappedFile
 from floodmark.capture.spool_files import CachedFile, SpoolFiles
 from floodmark.connectors.oracle.mining.pieces import Pieces
-from floodmark.connectors.oracle.mining.shared_rows import (
+from floodmark.connectors.oracle.mining.spooling.shared_rows import (
     Numbers,
     SharedRows,
     Slices,

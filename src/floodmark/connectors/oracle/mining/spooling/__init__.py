@@ -1,0 +1,1 @@
+"""Keeps the rows of open transactions."""
