@@ -33,7 +33,13 @@ def _lower(value: object) -> object:
     return value.lower() if isinstance(value, str) else value
 
 
-Adapter = Annotated[Literal["logminer"], BeforeValidator(_lower)]
+_FILTERS_OF_LOGMINER = {
+    f"log.mining.{what}.{way}.list" for what in ("username", "clientid") for way in ("include", "exclude")
+}
+_OF_LOGMINER = {"archive.destination.name", "archive.log.hours", "lob.enabled", "query.fetch.size", "rac.nodes"}
+"""Options beside ``log.mining.*`` that only LogMiner's adapter has a use for."""
+_BOUNDARY_MODE = "log.mining.transaction.snapshot.boundary.mode"
+Adapter = Annotated[Literal["logminer", "olr"], BeforeValidator(_lower)]
 """Debezium's values ignore case, and its documentation writes ``LogMiner``."""
 
 
@@ -92,8 +98,22 @@ class OracleOptions(CommonOptions):
     adapter: Adapter = option(
         "database.connection.adapter",
         "logminer",
-        "How the log is read: with LogMiner, which shows changes before it is known whether they are committed.",
+        "How the log is read: with LogMiner, which shows changes before it is known whether they are committed, or "
+        "from an OpenLogReplicator server (`olr`).",
         "same, with more values",
+    )
+    replicator_source: str | None = option(
+        "openlogreplicator.source",
+        None,
+        "Name of the source in the configuration of the OpenLogReplicator server; required with the adapter `olr`, as "
+        "are the next two.",
+        pattern=r"^[\x21-\x7e]+$",
+    )
+    replicator_host: Host | None = option(
+        "openlogreplicator.host", None, "Host name or address of the OpenLogReplicator server."
+    )
+    replicator_port: int | None = option(
+        "openlogreplicator.port", None, "Port of the OpenLogReplicator server.", ge=1, le=65535
     )
     strategy: Literal["online_catalog"] = option(
         "log.mining.strategy",
@@ -152,7 +172,7 @@ class OracleOptions(CommonOptions):
         ge=0,
     )
     boundary_mode: Literal["transaction_view_only", "skip"] = option(
-        "log.mining.transaction.snapshot.boundary.mode",
+        _BOUNDARY_MODE,
         "transaction_view_only",
         "What happens to transactions that are open when a new query begins: their changes are read from where the "
         "oldest one began (`V$TRANSACTION`), or those before the beginning are lost (`skip`).",
@@ -241,6 +261,29 @@ class OracleOptions(CommonOptions):
         return self
 
     @model_validator(mode="after")
+    def _check_replicator(self) -> Self:
+        for name, value in (
+            ("source", self.replicator_source),
+            ("host", self.replicator_host),
+            ("port", self.replicator_port),
+        ):
+            if self.replicates and value is None:
+                raise ValueError(
+                    f"Option 'openlogreplicator.{name}' is required with 'database.connection.adapter=olr'."
+                )
+            if not self.replicates and value is not None:
+                raise ValueError(
+                    f"Option 'openlogreplicator.{name}' has no effect with 'database.connection.adapter={self.adapter}'"
+                    ": set that to 'olr', or leave the option out."
+                )
+        for name in sorted(self._given() & _FILTERS_OF_LOGMINER) if self.replicates else ():
+            raise ValueError(
+                f"Option '{name}' has no effect with 'database.connection.adapter=olr', so changes would be delivered "
+                "that it leaves out. Filter by user in the server's configuration, and leave the option out."
+            )
+        return self
+
+    @model_validator(mode="after")
     def _check_names(self) -> Self:
         for what, include, exclude in (
             ("username", self.usernames_include, self.usernames_exclude),
@@ -297,6 +340,23 @@ class OracleOptions(CommonOptions):
             )
         return self
 
+    def _given(self) -> set[str]:
+        """Return the names of the options that aren't left out."""
+        return {type(self).model_fields[name].alias or name for name in self.model_fields_set}
+
+    @property
+    def replicates(self) -> bool:
+        """Whether the log comes from an OpenLogReplicator server."""
+        return self.adapter == "olr"
+
+    @property
+    def without_effect(self) -> list[str]:
+        """The options that are given and have no effect with the adapter."""
+        if not self.replicates:
+            return []
+        given = self._given() - {_BOUNDARY_MODE}
+        return sorted(name for name in given if name in _OF_LOGMINER or name.startswith("log.mining."))
+
     @property
     def address(self) -> str:
         """What python-oracledb connects to, without account and password."""
@@ -333,7 +393,7 @@ class OracleOptions(CommonOptions):
     @property
     def whole_transactions(self) -> bool:
         """Whether a transaction can only be decoded as a whole, however large it is."""
-        return self.lob_enabled or self.provide_transaction_metadata
+        return (self.lob_enabled and not self.replicates) or self.provide_transaction_metadata
 
     @property
     def topic_has_schema(self) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Self
 
-from floodmark.json_data import Json, stored_object
+from floodmark.json_data import Json, damaged_checkpoint, stored_object
 
 
 @dataclass(frozen=True)
@@ -19,6 +19,8 @@ class ResumePoint:
         filters: what the numbers of changes depend on, if the position lies inside a transaction; else empty.
         abandoned: the identifiers of open transactions whose changes are left out
             (``log.mining.transaction.retention.ms``).
+        replicated: the highest ``c_scn`` and ``c_idx`` of OpenLogReplicator's messages that were taken over; None: no
+            message was.
     """
 
     database: str
@@ -26,6 +28,7 @@ class ResumePoint:
     structures: str = ""
     filters: str = ""
     abandoned: tuple[str, ...] = ()
+    replicated: tuple[int, int] | None = None
 
     def with_structures(self, name: str) -> ResumePoint:
         """Return it with another version of the structures."""
@@ -39,6 +42,7 @@ class ResumePoint:
             "structures": self.structures,
             **({"filters": self.filters} if self.filters else {}),
             **({"abandoned": list(self.abandoned)} if self.abandoned else {}),
+            **({"replicated": "{}.{}".format(*self.replicated)} if self.replicated is not None else {}),
         }
 
     @classmethod
@@ -55,4 +59,14 @@ class ResumePoint:
             stored.text("structures"),
             stored.optional_text("filters") or "",
             tuple(stored.texts("abandoned")) if "abandoned" in stored else (),
+            _key(stored.optional_text("replicated")),
         )
+
+
+def _key(text: str | None) -> tuple[int, int] | None:
+    if text is None:
+        return None
+    scn, _, index = text.partition(".")
+    if not (scn.isdecimal() and index.isdecimal()):
+        raise damaged_checkpoint(f"'{text}' names no message of OpenLogReplicator's")
+    return int(scn), int(index)

@@ -32,7 +32,14 @@ class OracleDecoder:
     def __init__(self, options: OracleOptions, make_version: VersionMaker) -> None:
         self._options = options
         self._make_version = make_version
-        self._decoder = Decoder(options, make_version, options.include_redo_sql, options.lob_enabled)
+        replicated = options.replicates
+        self._decoder = Decoder(
+            options,
+            make_version,
+            options.include_redo_sql and not replicated,
+            options.lob_enabled and not replicated,
+            replicated,
+        )
 
     def decode(self, request: DecodeRequest, problems: DecodeProblems) -> Iterator[pa.RecordBatch]:
         """Yield the events of the changes in ``(after, upto]``.

@@ -20,6 +20,8 @@ from floodmark.connectors.oracle.continuity.resume_point import ResumePoint
 from floodmark.connectors.oracle.mining.available_logs import archive_destinations
 from floodmark.connectors.oracle.options import OracleOptions
 from floodmark.connectors.oracle.position import Position, behind
+from floodmark.connectors.oracle.replicator.continuity import asked, newest_confirmed, prove_replicated
+from floodmark.connectors.oracle.replicator.stream import ReplicatorStream
 from floodmark.connectors.oracle.schema.follower import SchemaFollower
 from floodmark.connectors.oracle.server.catalog import StoredTable, read_tables
 from floodmark.connectors.oracle.server.connection import Connection, close, connection
@@ -61,6 +63,8 @@ class OracleLog:
         self._session = session
         self._tables = tables
         self._snapshots = snapshots
+        for name in options.without_effect:
+            log.warning("option_has_no_effect", option=name, reason="the adapter is olr")
         self._state = CaptureState(
             Places(),
             SchemaFollower(options, self._read_tables),
@@ -77,6 +81,7 @@ class OracleLog:
             self._session.identity = database.identity
             log.warning("connector_is_unproven", reason="it has never been run against Oracle", see="docs/oracle.md")
             self._check_tables()
+            replicated = self._replicated()
             oldest = self._oldest(conn)
             point = self._snapshots.open(begins=True) if with_read_point else None
             start = behind(current_scn(conn)) if point is None else point.position
@@ -85,7 +90,7 @@ class OracleLog:
         finally:
             close(conn)
         version = self._state.schema.begin(start)
-        self._state.points.add(start, ResumePoint(database.identity, begin, version))
+        self._state.points.add(start, ResumePoint(database.identity, begin, version, replicated=replicated))
         return start, point
 
     def resume(self, position: str, bookmark: dict[str, Json] | None = None, known: Sequence[str] = ()) -> None:
@@ -139,6 +144,8 @@ class OracleLog:
 
     def open_stream(self) -> LogStream:
         """Return a new stream of the log."""
+        if self._options.replicates:
+            return ReplicatorStream(self._options, self._session.mining, self._state, self._filters)
         return OracleStream(self._options, self._session.mining, self._state, self._filters)
 
     @property
@@ -151,7 +158,8 @@ class OracleLog:
         ]
         texts = [[pattern.pattern for pattern in patterns] for patterns in chosen]
         named = [list(options.usernames_include), list(options.usernames_exclude), list(options.signal_tables)]
-        return hashlib.sha256(repr([texts, named, options.table_ignore_builtin]).encode()).hexdigest()[:16]
+        others = [options.table_ignore_builtin, *([options.adapter] if options.replicates else [])]
+        return hashlib.sha256(repr([texts, named, *others]).encode()).hexdigest()[:16]
 
     def _refuse_other_filters(self, position: str, found: ResumePoint) -> None:
         if found.filters and found.filters != self._filters:
@@ -178,8 +186,14 @@ class OracleLog:
         oldest = oldest_open_transaction(conn)
         return now if oldest is None else min(oldest, now)
 
+    def _replicated(self) -> tuple[int, int] | None:
+        """Verify that OpenLogReplicator answers, if the log comes from it; return what it was told to forget."""
+        return newest_confirmed(asked(self._options)) if self._options.replicates else None
+
     def _prove_kept(self, conn: Connection, begin: int) -> None:
         options = self._options
+        if options.replicates:
+            return
         destinations = archive_destinations(conn, options.destinations)
         mining_rights(conn, destinations)
         prove_kept(conn, begin, options.archive_hours, destinations)
@@ -193,6 +207,8 @@ class OracleLog:
                 self._prove_kept(conn, known.begin)
         finally:
             close(conn)
+        if self._options.replicates:
+            prove_replicated(asked(self._options), position, known)
         return known
 
     def _with_structures(self, position: str, found: ResumePoint | None) -> ResumePoint:
