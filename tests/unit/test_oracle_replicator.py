@@ -222,7 +222,9 @@ def test_a_transaction_of_which_the_first_messages_were_forgotten() -> None:
 def test_a_large_transaction_comes_in_parts_if_its_commit_is_known() -> None:
     messages = [change(number, e_scn=180) for number in range(4)]
     found = whole(*messages, head("commit", 180, 9, e_scn=180), most_bytes=1)
-    assert [(one.ends, len(one.rows)) for one in found if isinstance(one, Changes)] == [(False, 1)] * 3 + [(True, 1)]
+    shown = [(one.ends, len(one.rows), one.key) for one in found if isinstance(one, Changes)]
+    # Each without the last change, which may be the last of all.
+    assert shown == [(False, 1, (100, 2)), (False, 1, (100, 3)), (False, 1, (100, 4)), (True, 1, (180, 9))]
     # Without that, it can't have a place in the log before it ends.
     (one,) = whole(*[change(number) for number in range(4)], head("commit", 180, 9), most_bytes=1)
     assert isinstance(one, Changes)
@@ -327,22 +329,34 @@ def test_no_confirmation_concerns_what_was_not_delivered() -> None:
         for count, key in enumerate(messages, 1):
             confirmations.reached(behind(count), key)
             if source.random() < 0.4:
-                found = confirmations.upto(behind(source.randrange(count + 1)))
+                found = confirmations.upto(behind(source.randrange(count + 1)), confirmations.highest)
                 if found is not None:
                     gone = forgotten(kept, found)
                     del kept[:gone]
                     done += gone
                     assert holds_all(found, confirmations.highest)
                     assert done <= count
-    assert Confirmations(None).upto(behind(5)) is None
+    assert Confirmations(None).upto(behind(5), (9, 9)) is None
+
+
+def test_no_more_is_confirmed_than_the_offset_says() -> None:
+    confirmations = Confirmations(None)
+    for count in range(1, 10):
+        confirmations.reached(behind(count), (count, 1))
+    assert confirmations.upto(behind(9), None) is None
+    found = confirmations.upto(behind(9), (4, 1))
+    assert found is not None
+    assert holds_all(found, (4, 1))
+    assert not holds_all(found, (3, 1))
 
 
 def test_confirmations_go_on_inside_a_large_transaction() -> None:
     confirmations = Confirmations(None)
     for index in range(1, 100):
         confirmations.reached(str(Position(500, 0, XID.upper(), index)), (100, index))
-    assert confirmations.upto(str(Position(500, 0, XID.upper(), 50))) == (100, 48)
-    assert confirmations.upto(str(Position(500, 0, XID.upper(), 50))) is None
+    place = str(Position(500, 0, XID.upper(), 50))
+    assert confirmations.upto(place, (100, 60)) == (100, 48)
+    assert confirmations.upto(place, (100, 60)) is None
     assert confirmations.highest == (100, 99)
 
 

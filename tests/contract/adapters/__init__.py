@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tests.contract.adapters.binlog import BinlogUnderTest
-from tests.contract.adapters.oracle import OracleUnderTest
+from tests.contract.adapters.oracle import OracleUnderTest, ReplicatedUnderTest
 from tests.contract.adapters.postgres import PostgresUnderTest
 from tests.contract.under_test import Capabilities, ConnectorUnderTest
 from tests.toy.under_test import NotebookUnderTest
@@ -14,5 +14,6 @@ CONNECTORS: tuple[ConnectorUnderTest, ...] = (
     BinlogUnderTest("mysql"),
     BinlogUnderTest("mariadb"),
     OracleUnderTest(),
+    ReplicatedUnderTest(),
     NotebookUnderTest(Capabilities(watermarks=False, login=False, network=False, refuses_no_tables=False)),
 )

@@ -6,12 +6,14 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from tests.support.oracle.model.clock import PER_SECOND
 from tests.support.oracle.model.database import OracleDatabase
 from tests.support.oracle.model.redo import Operation, RedoRecord
 from tests.support.oracle.model.tables import Column, Row, Structure
 from tests.support.oracle.model.types import LARGE
 from tests.support.oracle.replicator.values import row_text
 
+IDLE_S = 3
 ROW_CHANGES = {Operation.INSERT: "c", Operation.UPDATE: "u", Operation.DELETE: "d"}
 PIECES = {
     *(Operation.SELECT_LOB_LOCATOR, Operation.LOB_WRITE, Operation.LOB_TRIM, Operation.LOB_ERASE),
@@ -117,13 +119,15 @@ class Builder:
             key=lambda record: record.scn,
         )
         for record in new:
-            yield from self._of_record(record)
-        now = self._database.clock.scn
-        if now > self._read:
-            self._read = now
             # The database writes something every few seconds, even if nothing is changed.
-            if now > self._first:
-                yield self._checkpoint(now)
+            if record.scn > self._read + IDLE_S * PER_SECOND:
+                yield from self._checkpoint()
+            yield from self._of_record(record)
+            self._read = record.scn
+        now = self._database.clock.scn
+        if now > self._read or new:
+            self._read = now
+            yield from self._checkpoint()
 
     def _of_record(self, record: RedoRecord) -> Iterator[Message]:
         if record.operation == Operation.INTERNAL:
@@ -176,12 +180,15 @@ class Builder:
             head |= {"usr": begin.user, "rth": begin.thread}
         return Message(begin.scn, index, self._text(head, body))
 
-    def _checkpoint(self, scn: int) -> Message:
+    def _checkpoint(self) -> Iterator[Message]:
+        """Yield the message that all has been read up to where it is."""
+        scn = self._read
+        if scn <= self._first or scn < 1:
+            return
         index = self._numbered(scn)
-        if not self._format.checkpoints:
-            return Message(scn, index, "")
         head = {"scn": scn, "tm": self._time(scn), "c_scn": scn, "c_idx": index + 1}
-        return Message(scn, index, self._text(head, '{"op":"chkpt","seq":15,"offset":1024}'))
+        text = self._text(head, '{"op":"chkpt","seq":15,"offset":1024}') if self._format.checkpoints else ""
+        yield Message(scn, index, text)
 
     def _numbered(self, scn: int) -> int:
         if scn != self._scn:

@@ -7,7 +7,6 @@ import select
 import socket
 import struct
 import threading
-import time
 from dataclasses import dataclass
 
 from tests.support.oracle.model.database import OracleDatabase
@@ -259,11 +258,3 @@ class ReplicatorServer:
         """Confirm what isn't sent, once all before it is."""
         if self._queue == [message]:
             self._pop()
-
-
-def wait_for_messages(server: ReplicatorServer, count: int, limit_s: float = 10.0) -> None:
-    """Wait until a server keeps so many messages."""
-    deadline = time.monotonic() + limit_s
-    while len(server.kept()) < count:
-        assert time.monotonic() < deadline, "the server has made too few messages"
-        time.sleep(POLL_S)

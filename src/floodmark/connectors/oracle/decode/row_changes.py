@@ -16,7 +16,6 @@ from floodmark.changes.layout_groups import TableNames, Text
 from floodmark.codecs.arrays import text_of
 from floodmark.connectors.oracle import source_block
 from floodmark.connectors.oracle.decode.structure import TableStructure
-from floodmark.connectors.oracle.mining.row_ids import NO_ROW_ID
 from floodmark.connectors.oracle.position import Position, positions
 from floodmark.events.json_text import Joiner, closed, string
 
@@ -211,7 +210,7 @@ class RowChanges:
     def replicated_source(self, prefix: str, names: TableNames) -> Pieces:
         """Return the pieces of the source blocks of changes that come from OpenLogReplicator; see ``source``."""
         rows = self.rows
-        unknown = pc.equal(rows.row_id, NO_ROW_ID)
+        unknown = pc.equal(rows.row_id, "")
         rest = (
             Joiner()
             .add(rows.xid)

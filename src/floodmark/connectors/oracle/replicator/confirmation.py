@@ -50,11 +50,19 @@ class Confirmations:
         """The highest key of all messages that were ever taken over; None: there is none."""
         return self._highest
 
-    def upto(self, position: str) -> Key | None:
-        """Return the key to be confirmed once a position is delivered; None: nothing more than before."""
+    def upto(self, position: str, told: Key | None) -> Key | None:
+        """Return the key to be confirmed once a position is delivered; None: nothing more than before.
+
+        Args:
+            position: all before it is delivered.
+            told: the highest key that the offset of that position has: more must not be confirmed, or whoever goes on
+                there takes it for what another client has confirmed.
+        """
         with self._lock:
             found: Key | None = None
-            while self._reached and self._reached[0][0] <= position:
+            while told is not None and self._reached and self._reached[0][0] <= position:
+                if self._reached[0][1] > told:
+                    break
                 found = self._reached.popleft()[1]
             if found is None:
                 return None

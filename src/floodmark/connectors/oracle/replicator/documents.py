@@ -81,8 +81,9 @@ class Documents:
         commit_scn: the commit's number, shape (documents,); 0: the document doesn't say it.
         seconds: since the epoch, shape (documents,).
         xid: the transactions' identifiers; None for checkpoints.
-        rows: the changes and statements, with the columns of the view; ``SCN`` is ``c_scn``, ``SEQUENCE#`` the change's
-            number in its transaction from 1, or 0 if it isn't known, and ``SQL_REDO`` its entry, or a statement's text.
+        rows: the changes and statements, with the columns of the view; ``SCN`` is ``c_scn``, ``SSN`` ``c_idx``,
+            ``SEQUENCE#`` the change's number in its transaction from 1, or 0 if it isn't known, and ``SQL_REDO`` its
+            entry, or a statement's text.
         place: the document of each row, shape (rows,), ascending.
         database: the name that the documents give; None: they give none.
     """
@@ -215,8 +216,9 @@ def _rows(
         "XID": xid.take(of),
         "SEG_OWNER": pc.struct_field(schema, "owner"),
         "TABLE_NAME": pc.struct_field(schema, "table"),
-        "ROW_ID": pc.struct_field(some, "rid"),
+        "ROW_ID": pc.struct_field(some, "rid").fill_null(""),
         "SQL_REDO": pc.coalesce(texts, sql, pa.scalar("")),
+        "SSN": heads["c_idx"].take(of),
         "THREAD#": heads["rth"].take(of).fill_null(0),
         "SEQUENCE#": pc.add(pc.struct_field(some, "num"), 1).fill_null(0),
         "USERNAME": heads["usr"].take(of),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -34,6 +35,9 @@ from floodmark.logger import get_logger
 
 log = get_logger(__name__)
 
+STALL_S = 1.0
+"""How long the server may send nothing inside a transaction before what has come of it is delivered: it may wait until
+that is confirmed."""
 SILENCE_S = 120.0
 """How long the server may send nothing: it sends a checkpoint every few seconds."""
 _ALL_UNCONFIRMED = (1, 0)
@@ -85,6 +89,7 @@ class ReplicatorStream:
         )
         self._state.schema.rewind(position)
         self._idle = position
+        self._stalls = False
         self._work = None
         self._heard = time.monotonic()
         self._since_checkpoint: int | None = None
@@ -111,15 +116,14 @@ class ReplicatorStream:
 
     def read(self, timeout: float) -> int:
         """Take over some of what has arrived; return how many bytes of changes came, or at least 1 if it goes on."""
-        if self._cutter.full:
+        if self.full:
             return 0
         if self._work is None:
             assert self._client is not None
             messages = self._client.receive(timeout)
             if not messages:
-                self._bear_silence()
-                return 0
-            self._heard = time.monotonic()
+                return self._bear_silence()
+            self._heard, self._stalls = time.monotonic(), False
             documents = read_documents(messages, self._captures)
             self._refuse_another(documents)
             self._work = self._take(documents)
@@ -141,20 +145,29 @@ class ReplicatorStream:
                 "openlogreplicator.host, port and source must lead to the log of that database.",
             )
 
-    def _bear_silence(self) -> None:
+    def _bear_silence(self) -> int:
+        """Wait on; return how many bytes of changes can be delivered so that the server goes on."""
         silent = time.monotonic() - self._heard
+        if silent >= STALL_S and not self._stalls and not self._options.whole_transactions:
+            self._stalls = True
+            found = list(self._transactions.part())
+            for one in found:
+                self._commit(one)
+            return len(found)
         if silent < SILENCE_S:
-            return
-        inside = self._transactions.collected
-        cause = (
-            f"it has stopped inside a transaction of which {inside} bytes have come: it keeps no more than so many "
-            "messages that aren't confirmed (writer.queue-size); raise that, or let messages have the commit's number "
-            "(format.scn-type with the bit 8)"
-            if inside
-            else "it should send a checkpoint every few seconds (flags of the source with 4096), so it hangs, or reads "
-            "no log any more"
+            return 0
+        if self._transactions.is_inside:
+            raise SourceStateError(
+                f"OpenLogReplicator has sent nothing for {silent:.0f} s, and has stopped inside a transaction: it "
+                "waits until its messages are confirmed, which they can't be before the transaction ends.",
+                "Raise writer.queue-size of the server above the number of changes in a transaction. Or let messages "
+                "have the commit's number (format.scn-type with the bit 8) and leave provide.transaction.metadata out; "
+                "or let a transaction be one message (format.message with the bit 1).",
+            )
+        raise ConnectError(
+            f"OpenLogReplicator has sent nothing for {silent:.0f} s; it should send a checkpoint every few seconds "
+            "(flags of the source with 4096), so it hangs, or reads no log any more."
         )
-        raise ConnectError(f"OpenLogReplicator has sent nothing for {silent:.0f} s; {cause}.")
 
     def _take(self, documents: Documents) -> Iterator[int]:
         """Take documents over; yield after each step, so that a segment can be cut."""
@@ -249,7 +262,8 @@ class ReplicatorStream:
                 if not self._options.skips("t"):
                     self._cutter.add(part, rows, self._state.schema.tables)
             elif logged.changes and self._options.include_schema_changes:
-                self._cutter.add(part.without(1), rows.slice(0, 0), {}, logged)
+                shown = replace(logged, scn=rows["SCN"][0].as_py(), thread=0)
+                self._cutter.add(part.without(1), rows.slice(0, 0), {}, shown)
 
     def _tables_of(self, rows: pa.Table, scn: int) -> tuple[Mapping[str, Table], list[str]]:
         return self._state.schema.tables_of(_with(rows, "SCN", scn))
@@ -268,7 +282,10 @@ class ReplicatorStream:
         log.warning("change_is_left_out", scn=scn, reason=what)
 
     def _remember(self, position: str) -> None:
-        """Record what belongs to a position."""
+        """Record what belongs to a position, once: an offset may have it."""
+        newest = self._state.points.newest()
+        if newest is not None and newest[0] == position:
+            return
         inside = Position.parse(position).is_inside
         point = ResumePoint(
             self._identity,
@@ -285,8 +302,8 @@ class ReplicatorStream:
 
     @property
     def full(self) -> bool:
-        """Whether a segment's worth of changes has been received."""
-        return self._cutter.full
+        """Whether a segment's worth of changes has been received, or the server may wait for their confirmation."""
+        return self._cutter.full or (self._stalls and self._cutter.idle_position is None)
 
     def cut(self, force: bool) -> Cut | None:
         """Cut a segment."""
@@ -313,9 +330,11 @@ class ReplicatorStream:
 
     def confirm(self, position: str) -> None:
         """Let the server forget what was delivered."""
-        client = self._client
-        key = self._confirmations.upto(position) if client is not None else None
-        if client is not None and key is not None:
+        client, point = self._client, self._state.points.at(position)
+        if client is None or point is None:
+            return
+        key = self._confirmations.upto(position, point.replicated)
+        if key is not None:
             client.confirm(key)
 
     def ping(self) -> None:

@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from floodmark.connectors.oracle.mining.operations import Operation
 from floodmark.connectors.oracle.position import Position
-from floodmark.connectors.oracle.replicator.documents import NEEDED, Documents, Kind
+from floodmark.connectors.oracle.replicator.documents import NEEDED, Documents, Kind, Numbers
 from floodmark.errors import SourceStateError
 
 Key = tuple[int, int]
@@ -84,9 +84,9 @@ class Transactions:
         self._ended: tuple[str, int, int] = ("", 0, 0)
 
     @property
-    def collected(self) -> int:
-        """How many bytes of a transaction wait for its end."""
-        return self._open.size if self._open is not None else 0
+    def is_inside(self) -> bool:
+        """Whether the documents have ended inside a transaction."""
+        return self._open is not None
 
     def add(self, documents: Documents) -> Iterator[Changes | Checkpoint]:
         """Take documents over, and yield what they complete.
@@ -108,13 +108,14 @@ class Transactions:
             if self._open is None:
                 self._open = _Open(xid, int(documents.commit_scn[begin]))
             if kind == Kind.CHANGES:
-                yield from self._early()
                 self._collect(documents.rows.slice(bounds[begin], bounds[end] - bounds[begin]))
             self._open.key = max(self._open.key, _key(documents, begin, end))
             self._open.seconds = int(documents.seconds[end - 1])
             self._know(int(documents.commit_scn[end - 1]))
             if kind == Kind.COMMIT:
                 yield from self._end()
+            elif self._open.size >= self._most_bytes:
+                yield from self.part()
 
     def _know(self, commit_scn: int) -> None:
         """Take over the commit's number, if a document says it."""
@@ -144,12 +145,18 @@ class Transactions:
         found.pieces.append(rows.set_column(place, rows.schema.field(place), pa.array(numbers)))
         found.size += rows.nbytes
 
-    def _early(self) -> Iterator[Changes]:
-        """Yield what has come of a large transaction before there is more."""
+    def part(self) -> Iterator[Changes]:
+        """Yield what has come of a transaction that goes on, but for the last change; nothing if there is no more.
+
+        Without the number of its commit, a transaction has no place in the log yet.
+        """
         found = self._open
-        assert found is not None
-        if found.commit_scn and found.size >= self._most_bytes:
-            yield from self._taken(found, ends=False)
+        if found is None or not found.commit_scn or not found.pieces:
+            return
+        rows = pa.concat_tables(found.pieces)
+        found.pieces = [rows.slice(0, len(rows) - 1)]
+        yield from self._taken(found, ends=False)
+        found.pieces, found.size = [rows.slice(len(rows) - 1)], 0
 
     def _end(self) -> Iterator[Changes]:
         found, self._open = self._open, None
@@ -168,7 +175,7 @@ class Transactions:
     def _taken(self, found: _Open, ends: bool) -> Iterator[Changes]:
         """Yield what was collected of a transaction: runs of changes, and statements one by one."""
         pieces, found.pieces, found.size = found.pieces, [], 0
-        if not pieces:
+        if not any(map(len, pieces)):
             return
         base = self._base_of(found)
         rows = pa.concat_tables(pieces).combine_chunks()
@@ -184,7 +191,7 @@ class Transactions:
             is_last = end == len(rows)
             some = rows.slice(begin, end - begin)
             # Behind the others, documents follow that aren't delivered with them.
-            key = found.key if is_last and not base else None
+            key = (found.key if ends else _key_of(rows)) if is_last and not base else None
             yield Changes(commit, found.seconds, some, bool(statements[begin]), ends and is_last, key)
 
 
@@ -197,9 +204,17 @@ def _groups(documents: Documents) -> list[int]:
 
 def _key(documents: Documents, begin: int, end: int) -> Key:
     """Return the highest number and index of some documents."""
-    scns, indices = documents.scn[begin:end], documents.index[begin:end]
+    return _highest(documents.scn[begin:end], documents.index[begin:end])
+
+
+def _highest(scns: Numbers, indices: Numbers) -> Key:
     highest = int(scns.max())
     return highest, int(indices[scns == highest].max())
+
+
+def _key_of(rows: pa.Table) -> Key:
+    """Return the highest number and index of the documents of rows."""
+    return _highest(rows["SCN"].to_numpy(), rows["SSN"].to_numpy())
 
 
 def _unusable(problem: str) -> SourceStateError:

@@ -23,7 +23,6 @@ Numbers = NDArray[np.int64]
 _NANOS = 9
 _FLOATS = {"BINARY_FLOAT": pa.float32(), "BINARY_DOUBLE": pa.float64()}
 _SIDES = {Side.OLD: "before", Side.NEW: "after"}
-_OTHER = {Side.OLD: Side.NEW, Side.NEW: Side.OLD}
 _OFFSET = r"^(?P<sign>[+-])(?P<hours>\d\d):(?P<minutes>\d\d)$"
 _ALL_COLUMNS = (
     "Set the server's format.column to 2, and log all columns of the table (ALTER TABLE … ADD SUPPLEMENTAL LOG DATA "
@@ -90,12 +89,11 @@ class Entries:
         if not lacking.any():
             return RawColumn(found)
         unknown = lacking
-        if updated:
-            unknown = lacking & self._lacking(_OTHER[side], column.name, np.flatnonzero(lacking))
-            if side is Side.NEW:
-                before = _values(pc.struct_field(self._found[Side.OLD], number), column)
-                found = pc.if_else(pa.array(lacking), before, found)
-        if column.is_large:
+        if updated and side is Side.NEW:
+            unknown = lacking & self._lacking(Side.OLD, column.name, np.flatnonzero(lacking))
+            before = _values(pc.struct_field(self._found[Side.OLD], number), column)
+            found = pc.if_else(pa.array(lacking), before, found)
+        if column.comes_apart:
             # The log only has those that were written.
             return RawColumn(found, unknown if unknown.any() else None)
         for row in np.flatnonzero(unknown).tolist():
