@@ -28,7 +28,8 @@ from tests.support.oracle.model.tables import column
 from tests.support.oracle.replicator.documents import DEBEZIUM_3_6, Format
 from tests.support.oracle.replicator.messages import response
 from tests.support.oracle.replicator.server import CONFIRM, INFO, START, ReplicatorServer
-from tests.support.oracle.scene import COLUMNS, SCHEMA, Rows, Scene, applied
+from tests.support.oracle.replicator.world import World
+from tests.support.oracle.scene import COLUMNS, SCHEMA, Rows, applied
 
 SECOND = 1000
 
@@ -36,29 +37,6 @@ SECOND = 1000
 @pytest.fixture(autouse=True)
 def in_a_hurry(monkeypatch: pytest.MonkeyPatch) -> None:
     hurry(monkeypatch)
-
-
-class World(Scene):
-    """A scene whose log comes from a server of its own.
-
-    Args:
-        directory: for the queries' state.
-        format_: the server's options.
-        queue_size: how many messages it keeps.
-    """
-
-    def __init__(self, directory: Path, format_: Format | None = None, queue_size: int = 65_536) -> None:
-        super().__init__(directory)
-        self.replicator = self._stack.enter_context(ReplicatorServer(self.database, format_, queue_size=queue_size))
-
-    def __enter__(self) -> World:
-        return self
-
-    def options(self, **more: str) -> dict[str, str]:
-        given = super().options()
-        del given["log.mining.poll.interval.ms"]
-        named = {name.replace("_", "."): value for name, value in more.items()}
-        return {**given, **self.replicator.options(), "connect.timeout.ms": "1000", **named}
 
 
 @pytest.fixture
@@ -203,27 +181,30 @@ def large_transaction(world: World, count: int) -> None:
 
 
 SMALL = {"segment_bytes": "65536"}
+LIMITED = {**SMALL, "max_batch_rows": "300"}
 
 
-def test_queries_that_stop_inside_a_transaction(world: World) -> None:
-    query, rows = stopped(world, **SMALL)
+def test_queries_that_stop_inside_a_transaction(tmp_path: Path) -> None:
+    with World(tmp_path, buffer_bytes=1 << 30) as world:
+        prove_it_goes_on_inside(world)
+
+
+def prove_it_goes_on_inside(world: World) -> None:
+    query, rows = stopped(world, **LIMITED)
     large_transaction(world, 2000)
     inside = 0
-    for _ in range(200):
-        going = world.query(query.offset, **SMALL)
-        came = going.step()
+    for _ in range(6):
+        going = world.query(query.offset, **LIMITED)
+        rows += next((came for came in (going.step() for _ in range(200)) if came), [])
         going.stop()
-        rows += came
         query.offset = going.offset
-        inside += 0 < len(rows) - 20 < 2000
-        if len(rows) == 2020:
-            break
+        inside += 20 < len(rows) < 2020
     assert inside > 2
-    assert len(goes_on(world, query, rows, **SMALL)) == 0
+    goes_on(world, query, rows, **LIMITED)
 
 
 def test_queries_that_stop_inside_a_transaction_of_which_the_server_has_forgotten_the_beginning(world: World) -> None:
-    query = world.query(**SMALL)
+    query = world.query(**LIMITED)
     rows = query.drain()
     query.restart()
     large_transaction(world, 2000)
@@ -236,7 +217,7 @@ def test_queries_that_stop_inside_a_transaction_of_which_the_server_has_forgotte
     kept = [one.text for one in world.replicator.kept()]
     assert '"num":0,' not in "".join(kept)
     assert len(kept) < 2000
-    goes_on(world, query, rows, **SMALL)
+    goes_on(world, query, rows, **LIMITED)
 
 
 def test_a_transaction_with_more_changes_than_the_server_keeps(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -280,6 +261,27 @@ def test_a_server_that_sends_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyP
         query = world.query(errors_max_retries="1")
         # Once the query has connected again, the server says that it has forgotten something by itself.
         fails(LogGoneError, lambda: [query.step() for _ in range(400)], "without 4096")
+
+
+def test_what_the_server_does_not_send_again_is_noticed(tmp_path: Path) -> None:
+    """After a connection is lost, it only sends the newest of its buffers again, until it is restarted."""
+    with World(tmp_path, buffer_bytes=2000) as world:
+        query = world.query(errors_max_retries="1")
+        rows = query.drain()
+        query.restart()
+        world.write(99)
+        rows += until(query, 2)
+        for number in range(100, 120):
+            world.write(number)
+        # It is sent, and not delivered.
+        for _ in range(100):
+            query.reader.latestOffset(query.offset, query.reader.getDefaultReadLimit())
+        query.stop()
+        found = world.query(query.offset)
+        error = fails(SourceStateError, found.drain, "hasn't sent again")
+        assert "Restart the server" in error.cure
+        world.replicator.restart()
+        goes_on(world, query, rows)
 
 
 def test_another_client_has_confirmed_what_was_not_delivered(world: World) -> None:

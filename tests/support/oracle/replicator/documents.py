@@ -72,11 +72,13 @@ class Message:
         scn: the number that it is compared by.
         index: the index that it is compared by: one less than what it shows.
         text: the document; empty: it isn't sent.
+        begins: how many bytes were made before it.
     """
 
     scn: int
     index: int
     text: str
+    begins: int = 0
 
 
 @dataclass
@@ -101,23 +103,14 @@ class Builder:
         self._first = first
         self._begin = begin
         self._read = begin - 1
+        self._done: dict[tuple[int, int], int] = {}
         self._pending: dict[str, _Pending] = {}
         self._scn = -1
         self._index = 0
 
     def messages(self) -> Iterator[Message]:
         """Yield the messages of what was written since the last call; the database must be locked."""
-        new = sorted(
-            (
-                record
-                for thread in self._database.threads.values()
-                for log in thread.logs
-                if not log.deleted or log.is_current
-                for record in log.records
-                if record.scn > self._read
-            ),
-            key=lambda record: record.scn,
-        )
+        new = sorted(self._new_records(), key=lambda record: record.scn)
         for record in new:
             # The database writes something every few seconds, even if nothing is changed.
             if record.scn > self._read + IDLE_S * PER_SECOND:
@@ -128,6 +121,16 @@ class Builder:
         if now > self._read or new:
             self._read = now
             yield from self._checkpoint()
+
+    def _new_records(self) -> Iterator[RedoRecord]:
+        for thread in self._database.threads.values():
+            # Few logs have anything new.
+            for log in reversed(thread.logs):
+                done = self._done.get((log.thread, log.sequence), 0)
+                yield from (one for one in log.records[done:] if one.scn > self._read)
+                self._done[log.thread, log.sequence] = len(log.records)
+                if done:
+                    break
 
     def _of_record(self, record: RedoRecord) -> Iterator[Message]:
         if record.operation == Operation.INTERNAL:

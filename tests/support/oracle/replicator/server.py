@@ -42,6 +42,7 @@ class ReplicatorServer:
         format_: the options of its documents.
         source: the name of its source.
         queue_size: how many messages that aren't confirmed it keeps.
+        buffer_bytes: the size of a buffer; after a connection is lost, only the newest one is sent again.
 
     Attributes:
         requests: the codes and keys of the requests that came.
@@ -56,6 +57,7 @@ class ReplicatorServer:
         format_: Format | None = None,
         source: str = SOURCE,
         queue_size: int = 65_536,
+        buffer_bytes: int = 1 << 20,
     ) -> None:
         self.database = database
         self.format = format_ or Format()
@@ -66,6 +68,7 @@ class ReplicatorServer:
         self.connections = 0
         self._source = source
         self._queue_size = queue_size
+        self._buffer_bytes = buffer_bytes
         self._lock = threading.RLock()
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.port = int(self._listener.getsockname()[1])
@@ -130,6 +133,7 @@ class ReplicatorServer:
         self._confirmed = (NONE, 0)
         self._from = (0, 0)
         self._streaming = False
+        self._made_bytes = 0
 
     def _begin(self, scn: int) -> bool:
         """Start the source behind a number; return whether its redo is there."""
@@ -201,8 +205,10 @@ class ReplicatorServer:
         elif code == CONTINUE and not self._streaming:
             confirmed = self._confirmed if self._confirmed[0] != NONE else (0, 0)
             self._from = confirmed if key is None or not key[0] else key
-            # All that it still has is looked at again.
-            self._waiting, self._queue = [*self._queue, *self._waiting], []
+            # What is in the newest buffer is looked at again; what was sent of earlier ones isn't.
+            newest = self._queue[-1].begins // self._buffer_bytes if self._queue else 0
+            again = [one for one in self._queue if one.begins // self._buffer_bytes == newest]
+            self._waiting, self._queue = [*again, *self._waiting], []
             send(client, response(REPLICATE))
             self._streaming = True
         else:
@@ -237,7 +243,10 @@ class ReplicatorServer:
     def _make(self) -> None:
         if self._builder is not None:
             with self.database.lock:
-                self._waiting += self._builder.messages()
+                for message in self._builder.messages():
+                    message.begins = self._made_bytes
+                    self._made_bytes += len(message.text)
+                    self._waiting.append(message)
 
     def _stream(self, client: socket.socket) -> None:
         with self._lock:

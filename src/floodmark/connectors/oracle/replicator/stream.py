@@ -25,9 +25,10 @@ from floodmark.connectors.oracle.replicator.client import ReplicatorClient
 from floodmark.connectors.oracle.replicator.confirmation import Confirmations
 from floodmark.connectors.oracle.replicator.continuity import prove_replicated, replicator
 from floodmark.connectors.oracle.replicator.documents import Documents, read_documents
+from floodmark.connectors.oracle.replicator.first_message import FirstMessage
 from floodmark.connectors.oracle.replicator.open_transactions import Samples
 from floodmark.connectors.oracle.replicator.protocol import ResponseCode
-from floodmark.connectors.oracle.replicator.transactions import Changes, Checkpoint, Transactions
+from floodmark.connectors.oracle.replicator.transactions import Changes, Checkpoint, Key, Transactions
 from floodmark.connectors.oracle.server.connection import Connection, close
 from floodmark.connectors.oracle.structures.table import Table
 from floodmark.errors import ConnectError, SourceStateError, UnreadableLogError
@@ -56,15 +57,22 @@ class ReplicatorStream:
         connect: opens a connection to the database.
         state: what the source keeps.
         filters: what the numbers of changes in a transaction depend on.
+        first: the first message that a new query was sent.
     """
 
     def __init__(
-        self, options: OracleOptions, connect: Callable[[], Connection], state: CaptureState, filters: str
+        self,
+        options: OracleOptions,
+        connect: Callable[[], Connection],
+        state: CaptureState,
+        filters: str,
+        first: FirstMessage,
     ) -> None:
         self._options = options
         self._connect = connect
         self._state = state
         self._filters = filters
+        self._first = first
         self._conn: Connection | None = None
         self._client: ReplicatorClient | None = None
         self._work: Iterator[int] | None = None
@@ -77,7 +85,11 @@ class ReplicatorStream:
         database = prove(self._conn, position, known)
         begin = Position.parse(position).scn - 1 if known is None else known.begin
         self._identity = database.identity
+        # Without containers, the address may name a service, and the server the database.
+        self._names = {options.database, *([] if options.pluggable else [database.name.upper()])}
         self._samples = Samples(options, self._conn, begin)
+        self._is_started = self._is_proven = False
+        self._sent_first: Key | None = None
         self._client = self._started(position, known, begin, database.scn)
         self._confirmations = Confirmations(None if known is None else known.replicated)
         self._transactions = Transactions(options.segment_bytes)
@@ -100,6 +112,7 @@ class ReplicatorStream:
             found = client.info()
             if found.code == ResponseCode.READY:
                 prove_replicated(client.start(begin), position, known)
+                self._is_started = True
             else:
                 if found.scn > now:
                     raise SourceStateError(
@@ -125,6 +138,8 @@ class ReplicatorStream:
                 return self._bear_silence()
             self._heard, self._stalls = time.monotonic(), False
             documents = read_documents(messages, self._captures)
+            if self._sent_first is None:
+                self._sent_first = int(documents.scn[0]), int(documents.index[0])
             self._refuse_another(documents)
             self._work = self._take(documents)
         try:
@@ -138,7 +153,7 @@ class ReplicatorStream:
 
     def _refuse_another(self, documents: Documents) -> None:
         name = documents.database
-        if name is not None and name.upper() != self._options.database:
+        if name is not None and name.upper() not in self._names:
             raise SourceStateError(
                 f"OpenLogReplicator sends changes of the database '{name}', and the query is of "
                 f"'{self._options.database}'.",
@@ -172,6 +187,7 @@ class ReplicatorStream:
     def _take(self, documents: Documents) -> Iterator[int]:
         """Take documents over; yield after each step, so that a segment can be cut."""
         for found in self._transactions.add(documents):
+            self._prove_continuous(found)
             if isinstance(found, Checkpoint):
                 self._reached(found)
             else:
@@ -179,6 +195,33 @@ class ReplicatorStream:
             if self._cutter.full:
                 yield 1
         self._remember_idle()
+
+    def _prove_continuous(self, found: Changes | Checkpoint) -> None:
+        """Verify that the first message of a connection belongs to what was delivered.
+
+        What was delivered last was never confirmed, so the server has it and sends it again. But release 1.9.0 only
+        sends again what is in the newest of its buffers, of 1 MB each.
+        """
+        if self._is_proven:
+            return
+        self._is_proven = True
+        expected, first = self._delivered, self._sent_first
+        assert first is not None
+        if self._first.is_first(str(expected), first) or self._is_started:
+            return
+        if isinstance(found, Checkpoint):
+            place, is_known = behind(found.scn), Position(found.scn + 1) <= expected
+        else:
+            place, is_known = str(found.commit), found.commit.commit <= expected.commit
+            if found.commit.commit == expected.commit and len(found.rows):
+                is_known = found.rows[_NUMBER][0].as_py() <= expected.number
+        if not is_known:
+            raise SourceStateError(
+                f"OpenLogReplicator goes on at {place}, and the query has come to {expected}: it hasn't sent again "
+                "what the last connection was sent and didn't confirm, so changes would be lost.",
+                "Restart the server: it then sends all that wasn't confirmed. If the error comes again, stop it, "
+                "remove its checkpoint files, and start it: the query then lets it begin where it needs.",
+            )
 
     def _reached(self, found: Checkpoint) -> None:
         self._since_checkpoint = None

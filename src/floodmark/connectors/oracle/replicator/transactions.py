@@ -15,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from floodmark.connectors.oracle.mining.operations import Operation
+from floodmark.connectors.oracle.mining.view import ROWS
 from floodmark.connectors.oracle.position import Position
 from floodmark.connectors.oracle.replicator.documents import NEEDED, Documents, Kind, Numbers
 from floodmark.errors import SourceStateError
@@ -30,7 +31,8 @@ class Changes:
     Attributes:
         commit: the position of the commit, with the number 0.
         seconds: when it was committed, since the epoch.
-        rows: the changes, with the columns of the view, numbered in ``SEQUENCE#``.
+        rows: the changes of captured tables, with the columns of the view, numbered in ``SEQUENCE#``; there may be
+            none.
         is_statement: whether it is a statement.
         ends: whether nothing else of the transaction follows.
         key: the highest ``c_scn`` and ``c_idx`` of the transaction's documents up to these; None: the server must keep
@@ -164,6 +166,9 @@ class Transactions:
             return
         if not found.commit_scn and found.pieces:
             raise _unusable(f"nothing says which number the commit of the transaction {found.xid} has")
+        if found.commit_scn and not found.pieces:
+            commit = Position(found.commit_scn, 0, found.xid.upper())
+            yield Changes(commit, found.seconds, ROWS.empty_table(), False, True, found.key)
         yield from self._taken(found, ends=True)
         self._ended = found.xid, found.commit_scn, self._base_of(found) + found.last
 

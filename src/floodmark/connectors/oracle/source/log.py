@@ -21,6 +21,7 @@ from floodmark.connectors.oracle.mining.available_logs import archive_destinatio
 from floodmark.connectors.oracle.options import OracleOptions
 from floodmark.connectors.oracle.position import Position, behind
 from floodmark.connectors.oracle.replicator.continuity import asked, newest_confirmed, prove_replicated
+from floodmark.connectors.oracle.replicator.first_message import FirstMessage
 from floodmark.connectors.oracle.replicator.stream import ReplicatorStream
 from floodmark.connectors.oracle.schema.follower import SchemaFollower
 from floodmark.connectors.oracle.server.catalog import StoredTable, read_tables
@@ -63,6 +64,7 @@ class OracleLog:
         self._session = session
         self._tables = tables
         self._snapshots = snapshots
+        self._first = FirstMessage(options)
         for name in options.without_effect:
             log.warning("option_has_no_effect", option=name, reason="the adapter is olr")
         self._state = CaptureState(
@@ -91,6 +93,8 @@ class OracleLog:
             close(conn)
         version = self._state.schema.begin(start)
         self._state.points.add(start, ResumePoint(database.identity, begin, version, replicated=replicated))
+        if self._options.replicates:
+            self._first.begin(start)
         return start, point
 
     def resume(self, position: str, bookmark: dict[str, Json] | None = None, known: Sequence[str] = ()) -> None:
@@ -145,7 +149,7 @@ class OracleLog:
     def open_stream(self) -> LogStream:
         """Return a new stream of the log."""
         if self._options.replicates:
-            return ReplicatorStream(self._options, self._session.mining, self._state, self._filters)
+            return ReplicatorStream(self._options, self._session.mining, self._state, self._filters, self._first)
         return OracleStream(self._options, self._session.mining, self._state, self._filters)
 
     @property
