@@ -203,7 +203,14 @@ def prove_it_goes_on_inside(world: World) -> None:
     goes_on(world, query, rows, **LIMITED)
 
 
-def test_queries_that_stop_inside_a_transaction_of_which_the_server_has_forgotten_the_beginning(world: World) -> None:
+def test_queries_that_stop_inside_a_transaction_of_which_the_server_has_forgotten_the_beginning(
+    tmp_path: Path,
+) -> None:
+    with World(tmp_path, buffer_bytes=1 << 30) as world:
+        prove_it_goes_on_behind(world)
+
+
+def prove_it_goes_on_behind(world: World) -> None:
     query = world.query(**LIMITED)
     rows = query.drain()
     query.restart()
