@@ -13,7 +13,6 @@ import pytest
 from tests.support.applying import apply, duplicates, time_travel
 from tests.support.driver import Driver
 from tests.support.oracle.model.transactions import Transaction
-from tests.support.oracle.replicator.world import World
 from tests.support.oracle.scene import NAME, SCHEMA, Scene
 from tests.support.patience import within
 from tests.support.sink import read_sink
@@ -106,11 +105,10 @@ class _Writer:
 
 @pytest.mark.long
 @pytest.mark.timeout(max(600, 24 * KILLS // ROUNDS))
-@pytest.mark.parametrize("make", [Scene, World], ids=["logminer", "olr"])
 @pytest.mark.parametrize("seed", range(ROUNDS))
-def test_kill_9(seed: int, make: type[Scene], tmp_path: Path) -> None:
+def test_kill_9(seed: int, tmp_path: Path) -> None:
     chance = random.Random(seed)
-    with make(tmp_path, rows=SNAPSHOT_ROWS) as scene:
+    with Scene(tmp_path, rows=SNAPSHOT_ROWS) as scene:
         options = scene.options()
         # Small pieces and batches make many points at which to die.
         small = {
@@ -129,9 +127,6 @@ def test_kill_9(seed: int, make: type[Scene], tmp_path: Path) -> None:
                 assert planned, driver.log()[-4000:]
                 driver.wait_for_batches(1 << 30, chance.random() * 0.8)
                 driver.kill()
-                if isinstance(scene, World) and chance.random() < 0.5:
-                    scene.replicator.checkpoint.is_written = chance.random() < 0.5
-                    scene.replicator.restart()
         finally:
             writer.stop()
         last = Driver(options, tmp_path, available_now=True)
