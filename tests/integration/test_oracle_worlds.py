@@ -717,8 +717,12 @@ def test_a_transaction_that_is_undecided_while_its_instance_is_restarted(scene: 
 
 
 def test_an_offset_of_another_adapter(scene: Scene) -> None:
-    query, _ = stopped(scene)
+    query, rows = stopped(scene)
     scene.adapter = BUFFERED if scene.adapter == UNBUFFERED else UNBUFFERED
+    scene.write(100)
+    if scene.adapter == UNBUFFERED:
+        assert [row["op"] for row in goes_on(scene, query, rows)] == ["c", "u"]
+        return
     with pytest.raises(CheckpointError, match=r"begun with database\.connection\.adapter") as caught:
         scene.query(query.offset).step()
     assert "new checkpoint" in caught.value.cure

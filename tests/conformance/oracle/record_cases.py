@@ -6,6 +6,8 @@ import json
 import sys
 import tempfile
 import time
+from collections.abc import Mapping
+from contextlib import ExitStack
 from pathlib import Path
 
 from tests.conformance.debezium.debezium import Debezium, Record, oracle_options
@@ -13,6 +15,8 @@ from tests.conformance.oracle.cases import chosen
 from tests.conformance.oracle.cases.case import END, SCHEMA, Case
 from tests.conformance.oracle.golden import golden_path
 from tests.support.oracle.fronts.json_lines import JsonServer
+from tests.support.oracle.replicator.documents import DEBEZIUM_3_6
+from tests.support.oracle.replicator.server import ReplicatorServer
 
 DRIVER = Path(__file__).with_name("StandInDriver.java").resolve()
 LIMIT_S = 60.0
@@ -35,11 +39,17 @@ def main(names: list[str]) -> None:
 def record(case: Case) -> list[Record]:
     """Return what Debezium delivers for a case, without its last change."""
     database = case.prepared()
-    with JsonServer(database) as server, tempfile.TemporaryDirectory() as directory:
+    with ExitStack() as stack:
+        server = stack.enter_context(JsonServer(database))
+        directory = stack.enter_context(tempfile.TemporaryDirectory())
+        replicated: Mapping[str, str] = {}
+        if case.adapter == "olr":
+            replicated = stack.enter_context(ReplicatorServer(database, DEBEZIUM_3_6)).options()
         options = {
             **oracle_options(server.port),
             "database.connection.adapter": case.adapter,
             "schema.include.list": SCHEMA,
+            **replicated,
             **case.options,
         }
         with Debezium(options, Path(directory) / "records.jsonl", drivers=[DRIVER]) as debezium:

@@ -14,6 +14,7 @@ from tests.support.oracle.fronts.tns.server import TnsServer
 from tests.support.oracle.model.database import OracleDatabase
 from tests.support.oracle.model.tables import column
 from tests.support.oracle.model.transactions import Transaction
+from tests.support.oracle.replicator.server import ReplicatorServer
 
 SCHEMA = "APP"
 PASSWORD = "dbz"
@@ -44,7 +45,7 @@ class OracleUnderTest:
     @contextmanager
     def open(self, fixture: Callable[[str], Any]) -> Iterator[SourceUnderTest]:
         del fixture  # Each test has a database of its own.
-        with OracleSource(OracleDatabase(), self._adapter) as source:
+        with self._source(OracleDatabase()) as source:
             yield source
 
     @contextmanager
@@ -52,8 +53,27 @@ class OracleUnderTest:
         del fixture, like
         database = OracleDatabase()
         database.settings.database_id += 1
-        with OracleSource(database, self._adapter) as source:
+        with self._source(database) as source:
             yield source
+
+    def _source(self, database: OracleDatabase) -> OracleSource:
+        return OracleSource(database, self._adapter)
+
+
+class ReplicatedUnderTest(OracleUnderTest):
+    """The adapter ``olr``: the log comes from a stand-in for an OpenLogReplicator server."""
+
+    capabilities = Capabilities(watermarks=False, refuses_no_tables=False, log_rests=False, holds_log=True)
+    required = (
+        *OracleUnderTest.required,
+        *("openlogreplicator.source", "openlogreplicator.host", "openlogreplicator.port"),
+    )
+
+    def __init__(self) -> None:
+        super().__init__("olr")
+
+    def _source(self, database: OracleDatabase) -> OracleSource:
+        return ReplicatedSource(database)
 
 
 class OracleSource:
@@ -140,6 +160,36 @@ class OracleSource:
 
     def held_log(self) -> str:
         raise NotImplementedError("The server keeps its logs as its administrators say.")
+
+
+class ReplicatedSource(OracleSource):
+    """A database, and a server that sends its log."""
+
+    lost_log = "told to forget"
+
+    def __init__(self, database: OracleDatabase) -> None:
+        super().__init__(database, "olr")
+        self._replicator = self._stack.enter_context(ReplicatorServer(database))
+        del self.options["log.mining.poll.interval.ms"]
+        self.options |= self._replicator.options()
+
+    def lose_log(self) -> None:
+        self._replicator.confirm_all()
+
+    def connections(self) -> int:
+        super().connections()
+        deadline = time.monotonic() + PATIENCE_S
+        while self._replicator.connections and time.monotonic() < deadline:
+            time.sleep(0.01)
+        return self._server.connections + self._replicator.connections
+
+    def cut_connections(self) -> None:
+        super().cut_connections()
+        self._replicator.cut_connection()
+
+    def held_log(self) -> str:
+        oldest = self._replicator.kept()[0]
+        return f"{oldest.scn:016X}-{oldest.index:08X}"
 
 
 class OracleWriter:

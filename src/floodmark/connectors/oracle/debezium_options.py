@@ -11,7 +11,7 @@ from floodmark.connectors.registry import CONNECTORS
 _SPOOL = "rows of open transactions are kept in state.dir, so that memory doesn't grow with them"
 _THREADS = "a snapshot's tasks run on Spark's cores; see snapshot.max.threads and snapshot.chunk.bytes"
 _NOT_YET = "the connector doesn't have it yet"
-_ACCEPTED_ADAPTERS = "only the adapters logminer and logminer_unbuffered are there"
+_ACCEPTED_ADAPTERS = "only the adapters logminer, logminer_unbuffered and olr are there"
 
 ACCEPTED: Mapping[str, Foreign] = {
     **{name: foreign for name, foreign in debezium.ACCEPTED.items() if name != "query.fetch.size"},
@@ -36,7 +36,6 @@ REFUSED: Mapping[str, str] = {
     "log.mining.continuous.mine": "Oracle 19c and later don't have it",
     "log.mining.path.dictionary": _NOT_YET,
     "log.mining.restart.connection": "see log.mining.session.max.ms",
-    "openlogreplicator.<option>": _ACCEPTED_ADAPTERS,
     "secondary.<option>": _NOT_YET,
     "xstream.<option>": _ACCEPTED_ADAPTERS,
 }

@@ -21,6 +21,8 @@ def log_status(options: OracleOptions, position: str) -> LogStatus:
         position: the pipeline's log position; empty for a new pipeline.
     """
     name = f"LogMiner as {options.user}"
+    if options.replicates:
+        name = f"OpenLogReplicator at {options.replicator_host}:{options.replicator_port}"
     try:
         with connection(options, to_mine=True) as conn:
             now = current_scn(conn)

@@ -35,7 +35,13 @@ def _lower(value: object) -> object:
 
 HYBRID = "hybrid"
 Strategy = Annotated[Literal["online_catalog", "hybrid"], BeforeValidator(_lower)]
-Adapter = Annotated[Literal["logminer", "logminer_unbuffered"], BeforeValidator(_lower)]
+_FILTERS_OF_LOGMINER = {
+    f"log.mining.{what}.{way}.list" for what in ("username", "clientid") for way in ("include", "exclude")
+}
+_OF_LOGMINER = {"archive.destination.name", "archive.log.hours", "lob.enabled", "query.fetch.size", "rac.nodes"}
+"""Options beside ``log.mining.*`` that only LogMiner's adapter has a use for."""
+_BOUNDARY_MODE = "log.mining.transaction.snapshot.boundary.mode"
+Adapter = Annotated[Literal["logminer", "logminer_unbuffered", "olr"], BeforeValidator(_lower)]
 """Debezium's values ignore case, and its documentation writes ``LogMiner``."""
 
 
@@ -95,8 +101,22 @@ class OracleOptions(CommonOptions):
         "database.connection.adapter",
         "logminer",
         "How the log is read: with LogMiner, which shows changes before it is known whether they are committed, or "
-        "(`logminer_unbuffered`) only committed transactions, which it then puts together in the server's memory.",
+        "(`logminer_unbuffered`) only committed transactions, which it then puts together in the server's memory; or "
+        "from an OpenLogReplicator server (`olr`).",
         "same, with more values",
+    )
+    replicator_source: str | None = option(
+        "openlogreplicator.source",
+        None,
+        "Name of the source in the configuration of the OpenLogReplicator server; required with the adapter `olr`, as "
+        "are the next two.",
+        pattern=r"^[\x21-\x7e]+$",
+    )
+    replicator_host: Host | None = option(
+        "openlogreplicator.host", None, "Host name or address of the OpenLogReplicator server."
+    )
+    replicator_port: int | None = option(
+        "openlogreplicator.port", None, "Port of the OpenLogReplicator server.", ge=1, le=65535
     )
     strategy: Strategy = option(
         "log.mining.strategy",
@@ -156,7 +176,7 @@ class OracleOptions(CommonOptions):
         ge=0,
     )
     boundary_mode: Literal["transaction_view_only", "skip"] = option(
-        "log.mining.transaction.snapshot.boundary.mode",
+        _BOUNDARY_MODE,
         "transaction_view_only",
         "What happens to transactions that are open when a new query begins: their changes are read from where the "
         "oldest one began (`V$TRANSACTION`), or those before the beginning are lost (`skip`).",
@@ -245,6 +265,29 @@ class OracleOptions(CommonOptions):
         return self
 
     @model_validator(mode="after")
+    def _check_replicator(self) -> Self:
+        for name, value in (
+            ("source", self.replicator_source),
+            ("host", self.replicator_host),
+            ("port", self.replicator_port),
+        ):
+            if self.replicates and value is None:
+                raise ValueError(
+                    f"Option 'openlogreplicator.{name}' is required with 'database.connection.adapter=olr'."
+                )
+            if not self.replicates and value is not None:
+                raise ValueError(
+                    f"Option 'openlogreplicator.{name}' has no effect with 'database.connection.adapter={self.adapter}'"
+                    ": set that to 'olr', or leave the option out."
+                )
+        for name in sorted(self._given() & _FILTERS_OF_LOGMINER) if self.replicates else ():
+            raise ValueError(
+                f"Option '{name}' has no effect with 'database.connection.adapter=olr', so changes would be delivered "
+                "that it leaves out. Filter by user in the server's configuration, and leave the option out."
+            )
+        return self
+
+    @model_validator(mode="after")
     def _check_names(self) -> Self:
         for what, include, exclude in (
             ("username", self.usernames_include, self.usernames_exclude),
@@ -264,7 +307,7 @@ class OracleOptions(CommonOptions):
 
     @model_validator(mode="after")
     def _check_adapter(self) -> Self:
-        if self.adapter == "logminer":
+        if self.adapter != "logminer_unbuffered":
             return self
         without = {
             "log.mining.transaction.retention.ms": self.transaction_retention_ms != 0,
@@ -321,6 +364,23 @@ class OracleOptions(CommonOptions):
             )
         return self
 
+    def _given(self) -> set[str]:
+        """Return the names of the options that aren't left out."""
+        return {type(self).model_fields[name].alias or name for name in self.model_fields_set}
+
+    @property
+    def replicates(self) -> bool:
+        """Whether the log comes from an OpenLogReplicator server."""
+        return self.adapter == "olr"
+
+    @property
+    def without_effect(self) -> list[str]:
+        """The options that are given and have no effect with the adapter."""
+        if not self.replicates:
+            return []
+        given = self._given() - {_BOUNDARY_MODE}
+        return sorted(name for name in given if name in _OF_LOGMINER or name.startswith("log.mining."))
+
     @property
     def address(self) -> str:
         """What python-oracledb connects to, without account and password."""
@@ -357,7 +417,7 @@ class OracleOptions(CommonOptions):
     @property
     def whole_transactions(self) -> bool:
         """Whether a transaction can only be decoded as a whole, however large it is."""
-        return self.lob_enabled or self.provide_transaction_metadata
+        return (self.lob_enabled and not self.replicates) or self.provide_transaction_metadata
 
     @property
     def topic_has_schema(self) -> bool:

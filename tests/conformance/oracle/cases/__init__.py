@@ -7,11 +7,13 @@ from collections.abc import Mapping, Sequence
 from tests.conformance.oracle.cases.case import Case
 from tests.conformance.oracle.cases.ddl import DDL
 from tests.conformance.oracle.cases.large_objects import DIFFERENCES, LARGE_OBJECTS
+from tests.conformance.oracle.cases.replicated import REPLICATED
 from tests.conformance.oracle.cases.transactions import TRANSACTIONS
 from tests.conformance.oracle.cases.values import ALTERED, VALUES
 
 CASES: Mapping[str, Case] = {
-    f"{case.adapter}/{case.name}": case for case in (*VALUES, ALTERED, *TRANSACTIONS, *LARGE_OBJECTS, DIFFERENCES, *DDL)
+    f"{case.adapter}/{case.name}": case
+    for case in (*VALUES, ALTERED, *TRANSACTIONS, *LARGE_OBJECTS, DIFFERENCES, *DDL, *REPLICATED)
 }
 
 

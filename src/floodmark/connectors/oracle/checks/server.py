@@ -18,6 +18,8 @@ from floodmark.connectors.oracle.decode.structure import TableStructure
 from floodmark.connectors.oracle.mining.available_logs import archive_destinations, available_logs
 from floodmark.connectors.oracle.mining.coverage import find_lack
 from floodmark.connectors.oracle.options import OracleOptions
+from floodmark.connectors.oracle.replicator.continuity import asked, prove_replicated
+from floodmark.connectors.oracle.replicator.protocol import ResponseCode
 from floodmark.connectors.oracle.server.catalog import StoredTable, read_tables
 from floodmark.connectors.oracle.server.connection import Connection, connection, run, value
 from floodmark.connectors.oracle.server.database import (
@@ -26,7 +28,7 @@ from floodmark.connectors.oracle.server.database import (
     read_database,
     read_threads,
 )
-from floodmark.errors import FloodmarkError
+from floodmark.errors import FloodmarkError, NotReadyError
 from floodmark.json_data import Json
 from floodmark.signals.table import CHECK, signal_table_finding
 from floodmark.snapshots.modes import make_snapshotter
@@ -78,14 +80,21 @@ def _checked(
     root: Connection, conn: Connection, options: OracleOptions, offset: Mapping[str, Json] | None
 ) -> list[Finding]:
     again = make_snapshotter(options).should_snapshot_on_data_error()
+    log: list[Check] = (
+        [("OpenLogReplicator", lambda: _replicator(options, offset))]
+        if options.replicates
+        else [
+            ("privileges", lambda: _privileges(root)),
+            ("LogMiner", lambda: _logminer(root, options)),
+            ("logs", lambda: _logs(root, options)),
+        ]
+    )
     checks: list[Check] = [
         ("containers", lambda: _containers(root, options)),
         ("log mode", lambda: [log_mode(root)]),
         ("supplemental logging", lambda: [supplemental_logging(root)]),
-        ("privileges", lambda: _privileges(root)),
-        ("LogMiner", lambda: _logminer(root, options)),
+        *log,
         ("open transactions", lambda: _open_transactions(root, conn, options, offset is None)),
-        ("logs", lambda: _logs(root, options)),
         ("checkpoint", lambda: _checkpoint(root, options, offset)),
         ("tables", lambda: _tables(conn, options)),
         (CHECK, lambda: _signals(conn, options)),
@@ -125,6 +134,32 @@ def _logminer(root: Connection, options: OracleOptions) -> list[Finding]:
     return [Finding("LogMiner", "ok", "may be used")]
 
 
+def _replicator(options: OracleOptions, offset: Mapping[str, Json] | None) -> list[Finding]:
+    """Ask the server for its source, and whether it has what follows the checkpoint."""
+    name = "OpenLogReplicator"
+    try:
+        found = asked(options)
+    except NotReadyError as exc:
+        fix = f"{exc.cure} If it serves this query, stop that before the check."
+        return [Finding(name, "warning", exc.what, fix)]
+    if offset is not None:
+        prove_replicated(found, str(offset["log"]), _known(offset))
+    if found.code == ResponseCode.READY:
+        text = f"{options.replicator_host}:{options.replicator_port} is ready to be started"
+    else:
+        text = f"{options.replicator_host}:{options.replicator_port} sends what was committed behind {found.scn}"
+    left_out = [
+        Finding(name, "warning", f"With the adapter olr, {one} has no effect.", "Leave the option out.")
+        for one in options.without_effect
+    ]
+    return [Finding(name, "ok", text), *left_out]
+
+
+def _known(offset: Mapping[str, Json]) -> ResumePoint | None:
+    stored = offset.get("bookmark")
+    return ResumePoint.from_json(stored) if stored else None
+
+
 def _open_transactions(root: Connection, conn: Connection, options: OracleOptions, is_new: bool) -> list[Finding]:
     if options.boundary_mode == "skip":
         text = "Changes that open transactions have made before a new query begins are lost."
@@ -154,11 +189,10 @@ def _logs(root: Connection, options: OracleOptions) -> list[Finding]:
 def _checkpoint(root: Connection, options: OracleOptions, offset: Mapping[str, Json] | None) -> list[Finding]:
     if offset is None:
         return []
-    stored = offset.get("bookmark")
-    known = ResumePoint.from_json(stored) if stored else None
+    known = _known(offset)
     position = str(offset["log"])
     prove(root, position, known)
-    if known is not None:
+    if known is not None and not options.replicates:
         prove_kept(root, known.begin, options.archive_hours, archive_destinations(root, options.destinations))
     return [Finding("checkpoint", "ok", f"the log has what follows {position}")]
 
@@ -173,7 +207,8 @@ def _tables(conn: Connection, options: OracleOptions) -> list[Finding]:
     if bare:
         text = f"Without a primary key: {name_list(bare)}; their events have no key."
         findings.append(Finding("tables", "warning", text, "Set message.key.columns."))
-    return [*findings, *unlogged_columns(conn, captured), *_names(captured), *_types(captured, options)]
+    names = [] if options.replicates else _names(captured)
+    return [*findings, *unlogged_columns(conn, captured), *names, *_types(captured, options)]
 
 
 def _names(captured: list[StoredTable]) -> list[Finding]:
@@ -202,7 +237,7 @@ def _types(captured: list[StoredTable], options: OracleOptions) -> list[Finding]
                     unknown.append(f"{one.full_name}.{column.name} ({column.type})")
     if not unknown:
         return []
-    text = f"LogMiner doesn't show values of these types: {name_list(unknown)}."
+    text = f"The log doesn't show values of these types: {name_list(unknown)}."
     return [Finding("columns", "error", text, "Leave the columns out with column.exclude.list.")]
 
 

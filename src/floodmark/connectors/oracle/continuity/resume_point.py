@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Self
 
-from floodmark.json_data import Json, stored_object
+from floodmark.json_data import Json, damaged_checkpoint, stored_object
 
 LOGMINER = "logminer"
 """The adapter of offsets that name none."""
@@ -23,6 +23,8 @@ class ResumePoint:
         abandoned: the identifiers of open transactions whose changes are left out
             (``log.mining.transaction.retention.ms``).
         adapter: ``database.connection.adapter``, which says what positions count.
+        replicated: the highest ``c_scn`` and ``c_idx`` of OpenLogReplicator's messages that were taken over; None: no
+            message was.
     """
 
     database: str
@@ -31,6 +33,7 @@ class ResumePoint:
     filters: str = ""
     abandoned: tuple[str, ...] = ()
     adapter: str = LOGMINER
+    replicated: tuple[int, int] | None = None
 
     def with_structures(self, name: str) -> ResumePoint:
         """Return it with another version of the structures."""
@@ -45,6 +48,7 @@ class ResumePoint:
             **({"filters": self.filters} if self.filters else {}),
             **({"abandoned": list(self.abandoned)} if self.abandoned else {}),
             **({"adapter": self.adapter} if self.adapter != LOGMINER else {}),
+            **({"replicated": "{}.{}".format(*self.replicated)} if self.replicated is not None else {}),
         }
 
     @classmethod
@@ -62,4 +66,14 @@ class ResumePoint:
             stored.optional_text("filters") or "",
             tuple(stored.texts("abandoned")) if "abandoned" in stored else (),
             stored.optional_text("adapter") or LOGMINER,
+            _key(stored.optional_text("replicated")),
         )
+
+
+def _key(text: str | None) -> tuple[int, int] | None:
+    if text is None:
+        return None
+    scn, _, index = text.partition(".")
+    if not (scn.isdecimal() and index.isdecimal()):
+        raise damaged_checkpoint(f"'{text}' names no message of OpenLogReplicator's")
+    return int(scn), int(index)

@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from floodmark.changes.change_events import ChangeEvents
-from floodmark.changes.changes import DELETE, INSERT, OPERATIONS, TRUNCATE, UPDATE, Rows
+from floodmark.changes.changes import DELETE, INSERT, OPERATIONS, TRUNCATE, UPDATE, Pieces, Rows
 from floodmark.changes.isolation import Isolation
 from floodmark.changes.layout_groups import TableNames
 from floodmark.changes.table_version import TableVersion, VersionMaker
@@ -24,6 +24,7 @@ from floodmark.connectors.oracle.decode.transaction_metadata import CHANGES, WID
 from floodmark.connectors.oracle.mining.operations import Operation
 from floodmark.connectors.oracle.redo.scanner import Side
 from floodmark.connectors.oracle.redo.statements import StatementReader
+from floodmark.connectors.oracle.values.documents import Entries
 from floodmark.connectors.oracle.values.raw_columns import raw_columns
 from floodmark.errors import DecodeError, SchemaChangeError
 from floodmark.events.columns import EventGroup
@@ -48,6 +49,7 @@ class Decoder:
         with_statements: the option ``log.mining.include.redo.sql``.
         with_large_objects: the option ``lob.enabled``; then rows must be those of whole transactions.
         by_number: whether statements may have columns' numbers (``log.mining.strategy=hybrid``).
+        replicated: whether the changes come from OpenLogReplicator, and not from LogMiner.
     """
 
     def __init__(
@@ -57,12 +59,14 @@ class Decoder:
         with_statements: bool = False,
         with_large_objects: bool = False,
         by_number: bool = False,
+        replicated: bool = False,
     ) -> None:
         self._options = options
         self._make_version = make_version
         self._with_statements = with_statements
         self._with_large_objects = with_large_objects
         self._by_number = by_number
+        self._replicated = replicated
         self._events = ChangeEvents(options)
         self._readers: dict[tuple[tuple[str, ...], bool], StatementReader] = {}
 
@@ -86,7 +90,7 @@ class Decoder:
         """
         known = list(structures.values())
         apart = isolation or Isolation(known, (), None, DecodeProblems())
-        values = _Values(self._reader)
+        values = _Values(self._reader, self._replicated)
         if self._with_large_objects:
             changes = assembled(shown, rows, structures, self._reader, apart.fail_table)
             shown, rows = changes.shown, changes.rows
@@ -133,8 +137,13 @@ class Decoder:
                     relations,
                 )
                 names_of = TableNames.of(structure, self._options)
-                source = changes.source(self._options.topic_prefix, names_of, self._with_statements)
+                source = self._source(changes, names_of)
                 yield Rows(changes, version, names_of, source, {})
+
+    def _source(self, changes: RowChanges, names: TableNames) -> Pieces:
+        if self._replicated:
+            return changes.replicated_source(self._options.topic_prefix, names)
+        return changes.source(self._options.topic_prefix, names, self._with_statements)
 
     def _version(self, structure: TableStructure, isolation: Isolation) -> TableVersion | None:
         """Return the table version of a structure; None if it can't be made, so that its table fails."""
@@ -193,10 +202,12 @@ class _Values:
 
     Args:
         reader_of: returns the reader of a table's statements.
+        replicated: whether they are OpenLogReplicator's.
     """
 
-    def __init__(self, reader_of: Callable[[TableStructure], StatementReader]) -> None:
+    def __init__(self, reader_of: Callable[[TableStructure], StatementReader], replicated: bool) -> None:
         self._reader_of = reader_of
+        self._replicated = replicated
         self._known: dict[str, tuple[Numbers, TableColumns]] = {}
 
     def know(self, shown: pa.Table, columns: Mapping[str, TableColumns]) -> None:
@@ -222,6 +233,10 @@ class _Values:
         if known is not None:
             places, columns = known
             return columns.select(np.searchsorted(places, changes.order // WIDTH))
+        if self._replicated:
+            entries = Entries(changes.rows.statement, structure.definition)
+            old = [] if kind == INSERT else entries.columns(Side.OLD, kind == UPDATE)
+            return TableColumns(old, [] if kind == DELETE else entries.columns(Side.NEW, kind == UPDATE))
         read = self._reader_of(structure).read(changes.rows.statement)
         if read.problems:
             problem = next(iter(read.problems.values()))

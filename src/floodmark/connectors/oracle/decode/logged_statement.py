@@ -22,8 +22,8 @@ class LoggedStatement:
 
     Attributes:
         scn: its change number.
-        thread: the redo thread.
-        record: ``RS_ID``, without blanks.
+        thread: the redo thread; 0: it isn't known.
+        record: ``RS_ID``, without blanks; empty: there is none.
         seconds: when it was executed, since the epoch.
         database: the database.
         owner: the table's schema.
@@ -72,7 +72,8 @@ class LoggedStatement:
             millis: when the event is made, since the epoch.
             with_schemas: the option ``schemas.enable``.
         """
-        place = f'"rs_id":{dumps(self.record)},"ssn":0,"redo_thread":{self.thread}'
+        record, thread = dumps(self.record) if self.record else "null", self.thread or "null"
+        place = f'"rs_id":{record},"ssn":0,"redo_thread":{thread}'
         source = source_block.statement_block(
             prefix,
             self.database,

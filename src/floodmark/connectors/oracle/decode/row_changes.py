@@ -172,12 +172,9 @@ class RowChanges:
             with_statements: the option ``log.mining.include.redo.sql``.
         """
         rows, count = self.rows, len(self)
-        database, table = names.source
         seconds = text_of(rows.seconds)
         user = pc.coalesce(closed(string(rows.user)), pa.scalar("null"))
         statement = closed(string(rows.statement)) if with_statements else "null"
-        head = Joiner().add(source_block.head(prefix)).add(seconds).add('000,"snapshot":"false","db":').join(count)
-        times = Joiner().add(seconds).add('000000,"ts_ns":').add(seconds).add("000").join(count)
         rest = (
             Joiner()
             .add(rows.xid)
@@ -208,4 +205,29 @@ class RowChanges:
             .add("}")
             .join(count)
         )
+        return self._source(prefix, names, seconds, rest)
+
+    def replicated_source(self, prefix: str, names: TableNames) -> Pieces:
+        """Return the pieces of the source blocks of changes that come from OpenLogReplicator; see ``source``."""
+        rows = self.rows
+        unknown = pc.equal(rows.row_id, "")
+        rest = (
+            Joiner()
+            .add(rows.xid)
+            .add('","scn":"')
+            .add(text_of(rows.scn))
+            .add('","commit_scn":null,"lcr_position":null,"rs_id":null,"ssn":0,"redo_thread":null,"user_name":null,')
+            .add('"redo_sql":null,"row_id":')
+            .add(pc.if_else(unknown, "null", closed(string(rows.row_id))))
+            .add(',"commit_ts_ms":null,"start_scn":null,"start_ts_ms":null,"txSeq":null}')
+            .join(len(self))
+        )
+        return self._source(prefix, names, text_of(rows.seconds), rest)
+
+    def _source(self, prefix: str, names: TableNames, seconds: pa.StringArray, rest: pa.StringArray) -> Pieces:
+        """Return source blocks, of which ``rest`` is what follows the identifier of the transaction."""
+        count = len(self)
+        database, table = names.source
+        head = Joiner().add(source_block.head(prefix)).add(seconds).add('000,"snapshot":"false","db":').join(count)
+        times = Joiner().add(seconds).add('000000,"ts_ns":').add(seconds).add("000").join(count)
         return [head, database, times, table, rest]

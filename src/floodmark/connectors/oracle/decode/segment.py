@@ -31,6 +31,7 @@ from floodmark.json_data import JsonObject
 Numbers = NDArray[np.int64]
 
 _TRANSACTIONS, _TABLES, _STATEMENT, _NUMBERED = "transactions", "tables", "statement", "numbered"
+_PLACED = "placed"
 
 
 @dataclass(frozen=True)
@@ -45,6 +46,8 @@ class Part:
         done: how many of its changes come before these.
         count: how many these are.
         ends: whether they are its last.
+        last: the number of the last of them, if their numbers are those of ``SEQUENCE#``, which others may be missing
+            between; None: they follow each other.
     """
 
     commit: Position
@@ -54,6 +57,7 @@ class Part:
     done: int
     count: int
     ends: bool
+    last: int | None = None
 
     @property
     def after(self) -> Position:
@@ -63,7 +67,9 @@ class Part:
     @property
     def upto(self) -> Position:
         """The position of the last of them, or of the transaction's end."""
-        return self.commit.end() if self.ends else self.commit.at(self.done + self.count)
+        if self.ends:
+            return self.commit.end()
+        return self.commit.at(self.done + self.count if self.last is None else self.last)
 
     def without(self, count: int) -> Part:
         """Return the same without the first ones."""
@@ -102,6 +108,7 @@ def segment_of(
         _TABLES: {name: table_json(table) for name, table in tables.items()},
         _STATEMENT: None if statement is None else statement.to_json(),
         _NUMBERED: numbered,
+        **({_PLACED: True} if parts[0].last is not None else {}),
     }
     starts = np.concatenate([[0], ends[:-1]]).astype(np.uint32)
     return SegmentData(np.concatenate(pieces), starts, header)
@@ -136,13 +143,15 @@ class SegmentRows:
         logged = header.optional_member(_STATEMENT)
         self.statement: tuple[str, LoggedStatement] | None = None
         if logged is not None:
-            place = Position(int(scn[0]), int(thread[0]), str(entries[0][2])).at(1)
+            place = Position(int(scn[0]), int(thread[0]), str(entries[0][2])).at(int(self._done[0]))
             self.statement = str(place), LoggedStatement.from_json(logged)
         self._commits = [(int(one[0]), int(one[1]), str(one[2])) for one in entries]
         each = np.repeat(np.arange(len(entries)), self._count)
         self._first = np.cumsum(self._count) - self._count
         numbered = header.flag(_NUMBERED)
         number = np.arange(1, len(each) + 1) - self._first[each] + self._done[each]
+        if _PLACED in data.header:
+            number = self.shown["SEQUENCE#"].to_numpy()
         self.rows = CommittedRows(
             self.shown["SCN"].to_numpy(),
             scn[each],
@@ -190,8 +199,9 @@ class SegmentRows:
         if begin == len(self._commits):
             return len(self.shown)
         # Parts of one transaction that follow each other are those of its changes, too.
-        inside = min(max(place.number - int(self._done[begin]), 0), int(self._count[begin:end].sum()))
-        return int(self._first[begin]) + inside
+        first = int(self._first[begin])
+        numbers = self.rows.ordinal[first : first + int(self._count[begin:end].sum())]
+        return first + int(np.searchsorted(numbers, place.number, side="right"))
 
 
 def _rows(data: SegmentData) -> pa.Table:

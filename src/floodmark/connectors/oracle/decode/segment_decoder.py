@@ -32,8 +32,14 @@ class OracleDecoder:
     def __init__(self, options: OracleOptions, make_version: VersionMaker) -> None:
         self._options = options
         self._make_version = make_version
+        replicated = options.replicates
         self._decoder = Decoder(
-            options, make_version, options.include_redo_sql, options.lob_enabled, options.strategy == HYBRID
+            options,
+            make_version,
+            options.include_redo_sql and not replicated,
+            options.lob_enabled and not replicated,
+            options.strategy == HYBRID,
+            replicated,
         )
 
     def decode(self, request: DecodeRequest, problems: DecodeProblems) -> Iterator[pa.RecordBatch]:

@@ -12,7 +12,10 @@ from floodmark.connectors.oracle.mining.operations import Operation
 from floodmark.connectors.oracle.options import OracleOptions
 from floodmark.connectors.oracle.redo.scanner import Side
 from floodmark.connectors.oracle.redo.statements import StatementReader
+from floodmark.connectors.oracle.structures.table import Table
+from floodmark.connectors.oracle.values.documents import Entries
 from floodmark.connectors.oracle.values.raw_columns import raw_columns
+from floodmark.errors import DecodeError
 from floodmark.signals.records import MOST_CHARACTERS
 from floodmark.signals.table import FIELDS
 
@@ -40,11 +43,20 @@ def signals_in(data: SegmentData, options: OracleOptions) -> list[tuple[str, dic
         if len(table.columns) < len(FIELDS) or not len(index):
             continue
         rows = segment.rows.select(index)
-        read = StatementReader(tuple(column.name for column in table.columns)).read(rows.statement)
-        # Values are unknown where a statement can't be read, as everywhere; the table's decoding says which.
-        columns = [one.values for one in raw_columns(read, Side.NEW, table.columns)[: len(FIELDS)]]
+        columns = _inserted(rows.statement, table, options.adapter)[: len(FIELDS)]
         texts = [one.cast(pa.string()).to_pylist() for one in columns]
         for row, values in enumerate(zip(*texts, strict=True)):
             fields = {key: (value or "")[: MOST_CHARACTERS + 1] for key, value in zip(FIELDS, values, strict=True)}
             found.append((rows.place(row), {**fields, "millis": str(int(rows.seconds[row]) * 1000)}))
     return sorted(found)
+
+
+def _inserted(statements: pa.StringArray, table: Table, adapter: str) -> list[pa.Array]:
+    """Return the values of new rows; they are unknown where one can't be read, which the table's decoding says."""
+    if adapter == "olr":
+        try:
+            return [one.values for one in Entries(statements, table).columns(Side.NEW)]
+        except DecodeError:
+            return [pa.nulls(len(statements), pa.string())] * len(table.columns)
+    read = StatementReader(tuple(column.name for column in table.columns)).read(statements)
+    return [one.values for one in raw_columns(read, Side.NEW, table.columns)]

@@ -15,10 +15,13 @@ from floodmark.connectors.oracle.capture.stream import CaptureState, OracleStrea
 from floodmark.connectors.oracle.capture.window import Trouble
 from floodmark.connectors.oracle.checks.obstacles import mining_rights, undecided, unlogged_columns
 from floodmark.connectors.oracle.continuity.check import prove, prove_kept
-from floodmark.connectors.oracle.continuity.resume_point import ResumePoint
+from floodmark.connectors.oracle.continuity.resume_point import LOGMINER, ResumePoint
 from floodmark.connectors.oracle.mining.available_logs import archive_destinations
 from floodmark.connectors.oracle.options import OracleOptions
 from floodmark.connectors.oracle.position import Position, behind
+from floodmark.connectors.oracle.replicator.continuity import asked, newest_confirmed, prove_replicated
+from floodmark.connectors.oracle.replicator.first_message import FirstMessage
+from floodmark.connectors.oracle.replicator.stream import ReplicatorStream
 from floodmark.connectors.oracle.schema.follower import SchemaFollower
 from floodmark.connectors.oracle.server.catalog import StoredTable, read_tables
 from floodmark.connectors.oracle.server.connection import Connection, close, connection
@@ -64,6 +67,9 @@ class OracleLog:
         self._session = session
         self._tables = tables
         self._snapshots = snapshots
+        self._first = FirstMessage(options)
+        for name in options.without_effect:
+            log.warning("option_has_no_effect", option=name, reason="the adapter is olr")
         self._state = CaptureState(
             Places(),
             SchemaFollower(options, self._read_tables),
@@ -80,6 +86,7 @@ class OracleLog:
             self._session.identity = database.identity
             log.warning("connector_is_unproven", reason="it has never been run against Oracle", see="docs/oracle.md")
             self._check_tables()
+            replicated = self._replicated()
             oldest = self._oldest(conn)
             point = self._snapshots.open(begins=True) if with_read_point else None
             start = behind(current_scn(conn)) if point is None else point.position
@@ -88,7 +95,11 @@ class OracleLog:
         finally:
             close(conn)
         version = self._state.schema.begin(start)
-        self._state.points.add(start, ResumePoint(database.identity, begin, version, adapter=self._options.adapter))
+        adapter = self._options.adapter
+        found = ResumePoint(database.identity, begin, version, adapter=adapter, replicated=replicated)
+        self._state.points.add(start, found)
+        if self._options.replicates:
+            self._first.begin(start)
         return start, point
 
     def resume(self, position: str, bookmark: dict[str, Json] | None = None, known: Sequence[str] = ()) -> None:
@@ -142,6 +153,8 @@ class OracleLog:
 
     def open_stream(self) -> LogStream:
         """Return a new stream of the log."""
+        if self._options.replicates:
+            return ReplicatorStream(self._options, self._session.mining, self._state, self._filters, self._first)
         return OracleStream(self._options, self._session.mining, self._state, self._filters)
 
     @property
@@ -154,7 +167,8 @@ class OracleLog:
         ]
         texts = [[pattern.pattern for pattern in patterns] for patterns in chosen]
         named = [list(options.usernames_include), list(options.usernames_exclude), list(options.signal_tables)]
-        return hashlib.sha256(repr([texts, named, options.table_ignore_builtin]).encode()).hexdigest()[:16]
+        others = [options.table_ignore_builtin, *([options.adapter] if options.replicates else [])]
+        return hashlib.sha256(repr([texts, named, *others]).encode()).hexdigest()[:16]
 
     def _refuse_other_filters(self, position: str, found: ResumePoint) -> None:
         if found.filters and found.filters != self._filters:
@@ -163,6 +177,22 @@ class OracleLog:
                 "others by now: which of the transaction's changes were delivered isn't certain any more.",
                 "Start it once with the former filters, until the transaction is delivered, and change them then.",
             )
+
+    def _refuse_other_adapter(self, position: str, known: ResumePoint) -> None:
+        """Refuse an adapter that may not see all that follows a position of the former one.
+
+        LogMiner's first adapter delivers a statement about tables where it stands in the log; the others where it is
+        committed, which is later. So they may deliver one again, but the first would leave one out.
+        """
+        now = self._options.adapter
+        if known.adapter == now or (known.adapter == LOGMINER and not Position.parse(position).is_inside):
+            return
+        raise CheckpointError(
+            f"The query was begun with database.connection.adapter={known.adapter}, and it is {now} now: changes and "
+            "statements about tables have other places in their logs.",
+            f"Set it to {known.adapter} again, or start with a new checkpoint, which takes a new snapshot. Only from "
+            f"{LOGMINER} can a query go on with another adapter, unless it was stopped inside a transaction.",
+        )
 
     def _oldest(self, conn: Connection) -> int | None:
         """Return where the oldest transaction began that may be committed behind a read point opened afterwards.
@@ -183,20 +213,22 @@ class OracleLog:
         oldest = oldest_open_transaction(conn)
         return now if oldest is None else min(oldest, now)
 
+    def _replicated(self) -> tuple[int, int] | None:
+        """Verify that OpenLogReplicator answers, if the log comes from it; return what it was told to forget."""
+        return newest_confirmed(asked(self._options)) if self._options.replicates else None
+
     def _prove_kept(self, conn: Connection, begin: int) -> None:
         options = self._options
+        if options.replicates:
+            return
         destinations = archive_destinations(conn, options.destinations)
         mining_rights(conn, destinations)
         prove_kept(conn, begin, options.archive_hours, destinations)
 
     def _proven(self, position: str, bookmark: dict[str, Json] | None) -> ResumePoint | None:
         known = None if bookmark is None else ResumePoint.from_json(bookmark)
-        if known is not None and known.adapter != self._options.adapter:
-            raise CheckpointError(
-                f"The query was begun with database.connection.adapter={known.adapter}, and it is "
-                f"{self._options.adapter} now: statements about tables have other places in their logs.",
-                f"Set it to {known.adapter} again, or start with a new checkpoint, which takes a new snapshot.",
-            )
+        if known is not None:
+            self._refuse_other_adapter(position, known)
         conn = self._session.mining()
         try:
             self._session.identity = prove(conn, position, known).identity
@@ -204,6 +236,8 @@ class OracleLog:
                 self._prove_kept(conn, known.begin)
         finally:
             close(conn)
+        if self._options.replicates:
+            prove_replicated(asked(self._options), position, known)
         return known
 
     def _with_structures(self, position: str, found: ResumePoint | None) -> ResumePoint:

@@ -1,0 +1,300 @@
+"""Makes documents of redo records."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from tests.support.oracle.model.clock import PER_SECOND
+from tests.support.oracle.model.database import OracleDatabase
+from tests.support.oracle.model.redo import Operation, RedoRecord
+from tests.support.oracle.model.tables import Column, Row, Structure
+from tests.support.oracle.model.types import LARGE
+from tests.support.oracle.replicator.values import row_text
+
+IDLE_S = 3
+ROW_CHANGES = {Operation.INSERT: "c", Operation.UPDATE: "u", Operation.DELETE: "d"}
+PIECES = {
+    *(Operation.SELECT_LOB_LOCATOR, Operation.LOB_WRITE, Operation.LOB_TRIM, Operation.LOB_ERASE),
+    *(Operation.XML_BEGIN, Operation.XML_WRITE, Operation.XML_END),
+    *(Operation.BEGIN_32K, Operation.WRITE_32K, Operation.END_32K),
+}
+
+
+@dataclass
+class Format:
+    """The server's options that documents depend on; the defaults are those of ``"type": "debezium"``.
+
+    Attributes:
+        whole: whether a transaction is one message (``message``, bit 1).
+        sequences: whether changes are numbered (bit 2).
+        begins, commits: whether there are messages where a transaction begins and ends (not bits 4 and 8).
+        commit_scn: whether all messages have the number of the commit (``scn-type``, bit 8), and where it began.
+        users: whether messages name who has made the changes, and the redo thread.
+        row_ids: ``rid``.
+        full: whether all columns are shown (``column`` 2).
+        before: whether the row before is shown.
+        checkpoints: whether checkpoints are sent (``flags``, 0x1000).
+        statements: whether statements about tables are sent (0x20).
+        xid: ``xid``: 3, or 0.
+        units: how many of ``tm`` are in a second.
+        database: whether messages name the database (``db``).
+        left_out: fields that aren't written, as a damaged or other server might do.
+    """
+
+    whole: bool = False
+    sequences: bool = True
+    begins: bool = True
+    commits: bool = True
+    commit_scn: bool = True
+    users: bool = True
+    row_ids: bool = True
+    full: bool = True
+    before: bool = True
+    checkpoints: bool = True
+    statements: bool = True
+    xid: int = 3
+    units: int = 1000
+    database: bool = True
+    left_out: tuple[str, ...] = ()
+
+
+DEBEZIUM_3_6 = Format(commit_scn=False, users=False)
+"""What Debezium 3.6 can read."""
+
+
+@dataclass
+class Message:
+    """A message.
+
+    Attributes:
+        scn: the number that it is compared by.
+        index: the index that it is compared by: one less than what it shows.
+        text: the document; empty: it isn't sent.
+        begins: how many bytes were made before it.
+    """
+
+    scn: int
+    index: int
+    text: str
+    begins: int = 0
+
+
+@dataclass
+class _Pending:
+    begin: RedoRecord | None
+    records: list[RedoRecord] = field(default_factory=list)
+
+
+class Builder:
+    """Makes messages of redo.
+
+    Args:
+        database: whose redo it is.
+        format_: the options.
+        first: transactions that were committed up to this number are left out.
+        begin: the redo before this number isn't there.
+    """
+
+    def __init__(self, database: OracleDatabase, format_: Format, first: int, begin: int) -> None:
+        self._database = database
+        self._format = format_
+        self._first = first
+        self._begin = begin
+        self._read = begin - 1
+        self._done: dict[tuple[int, int], int] = {}
+        self._pending: dict[str, _Pending] = {}
+        self._scn = -1
+        self._index = 0
+
+    def messages(self) -> Iterator[Message]:
+        """Yield the messages of what was written since the last call; the database must be locked."""
+        new = sorted(self._new_records(), key=lambda record: record.scn)
+        for record in new:
+            # The database writes something every few seconds, even if nothing is changed.
+            if record.scn > self._read + IDLE_S * PER_SECOND:
+                yield from self._checkpoint()
+            yield from self._of_record(record)
+            self._read = record.scn
+        now = self._database.clock.scn
+        if now > self._read or new:
+            self._read = now
+            yield from self._checkpoint()
+
+    def _new_records(self) -> Iterator[RedoRecord]:
+        for thread in self._database.threads.values():
+            # Few logs have anything new.
+            for log in reversed(thread.logs):
+                done = self._done.get((log.thread, log.sequence), 0)
+                yield from (one for one in log.records[done:] if one.scn > self._read)
+                self._done[log.thread, log.sequence] = len(log.records)
+                if done:
+                    break
+
+    def _of_record(self, record: RedoRecord) -> Iterator[Message]:
+        if record.operation == Operation.INTERNAL:
+            return
+        pending = self._pending.setdefault(record.xid, _Pending(None))
+        if record.operation == Operation.START:
+            pending.begin = record
+        elif record.operation == Operation.COMMIT:
+            del self._pending[record.xid]
+            # A transaction whose beginning wasn't read is left out, which only the server's own log tells.
+            if record.scn > self._first and pending.begin is not None:
+                yield from self._transaction(pending, record)
+        elif record.operation == Operation.ROLLBACK:
+            del self._pending[record.xid]
+        elif record.is_undo:
+            pending.records = [one for one in pending.records if one.change != record.change]
+        else:
+            pending.records.append(record)
+
+    def _transaction(self, pending: _Pending, commit: RedoRecord) -> Iterator[Message]:
+        begin = pending.begin
+        assert begin is not None
+        entries = list(self._entries(pending.records))
+        if not entries:
+            return
+        if self._format.whole:
+            body = ",".join(entry for _, entry in entries)
+            yield self._message(begin, begin, commit, body)
+            return
+        if self._format.begins:
+            yield self._message(begin, begin, commit, '{"op":"begin"}')
+        for record, entry in entries:
+            yield self._message(record, begin, commit, entry)
+        if self._format.commits:
+            yield self._message(commit, begin, commit, '{"op":"commit"}')
+
+    def _message(self, record: RedoRecord, begin: RedoRecord, commit: RedoRecord, body: str) -> Message:
+        format_ = self._format
+        index = self._numbered(begin.scn)
+        head: dict[str, object] = {"scn": record.scn}
+        if format_.commit_scn:
+            head |= {"b_scn": begin.scn, "e_scn": commit.scn}
+        head["tm"] = self._time(record.scn)
+        if format_.commit_scn:
+            head |= {"b_tm": self._time(begin.scn), "e_tm": self._time(commit.scn)}
+        head |= {"c_scn": begin.scn, "c_idx": index + 1, "xid": self._xid(record.xid)}
+        if format_.database:
+            head["db"] = self._database.pluggable or self._database.settings.name
+        if format_.users:
+            head |= {"usr": begin.user, "rth": begin.thread}
+        return Message(begin.scn, index, self._text(head, body))
+
+    def _checkpoint(self) -> Iterator[Message]:
+        """Yield the message that all has been read up to where it is."""
+        scn = self._read
+        if scn <= self._first or scn < 1:
+            return
+        index = self._numbered(scn)
+        head = {"scn": scn, "tm": self._time(scn), "c_scn": scn, "c_idx": index + 1}
+        text = self._text(head, '{"op":"chkpt","seq":15,"offset":1024}') if self._format.checkpoints else ""
+        yield Message(scn, index, text)
+
+    def _numbered(self, scn: int) -> int:
+        if scn != self._scn:
+            self._scn, self._index = scn, 0
+        self._index += 1
+        return self._index - 1
+
+    def _text(self, head: Mapping[str, object], body: str) -> str:
+        kept = {name: value for name, value in head.items() if name not in self._format.left_out}
+        return f'{json.dumps(kept, separators=(",", ":"))[:-1]},"payload":[{body}]}}'
+
+    def _time(self, scn: int) -> int:
+        return int(self._database.clock.time_of(scn).timestamp()) * self._format.units
+
+    def _xid(self, xid: str) -> str:
+        if self._format.xid == 3:
+            return xid.lower()
+        raw = bytes.fromhex(xid)
+        segment, slot, sequence = (int.from_bytes(one, "little") for one in (raw[:2], raw[2:4], raw[4:]))
+        return f"0x{segment:04x}.{slot:03x}.{sequence:08x}"
+
+    def _entries(self, records: Sequence[RedoRecord]) -> Iterator[tuple[RedoRecord, str]]:
+        """Yield the changes of a transaction: all records of one change are one, whatever large values it has."""
+        place, number = 0, 0
+        while place < len(records):
+            first = records[place]
+            end = place + 1
+            while end < len(records) and first.change and records[end].change == first.change:
+                end += 1
+            structure = self._structure(first)
+            if first.operation == Operation.DDL:
+                if self._format.statements:
+                    text = json.dumps(str(first.statement).removesuffix(";"))
+                    yield first, f'{{"op":"ddl",{self._schema(first, structure)},"sql":{text}}}'
+                    number += 1
+            elif self._is_sent(structure):
+                yield first, self._entry(records[place:end], structure, number)
+                number += 1
+            place = end
+
+    def _is_sent(self, structure: Structure) -> bool:
+        return structure.owner != self._database.account and structure.container == self._database.home
+
+    def _structure(self, record: RedoRecord) -> Structure:
+        table = self._database.object(record.object_id)
+        assert table is not None
+        return table.structure_at(record.version)
+
+    def _entry(self, records: Sequence[RedoRecord], structure: Structure, number: int) -> str:
+        first = records[0]
+        columns = list(structure.columns)
+        large = {one.name for one in columns if one.type.base in LARGE}
+        operation = ROW_CHANGES.get(first.operation, "u")
+        parts = [f'"op":"{operation}"', self._schema(first, structure)]
+        if self._format.sequences:
+            parts.append(f'"num":{number}')
+        if self._format.row_ids:
+            parts.append(f'"rid":"{next(one.row_id for one in reversed(records) if one.row_id)}"')
+        before, after = self._rows(records, large)
+        if operation == "u" and not self._format.full:
+            changed = {name for name in after if after[name] != before.get(name)} | set(structure.key)
+            before, after = _only(before, changed), _only(after, changed)
+        elif operation != "u":
+            # Of rows as a whole, what isn't in the redo is shown as null, or left out if it is null.
+            before, after = (self._whole(row, columns, structure.key) for row in (before, after))
+        if operation != "c" and self._format.before:
+            parts.append(f'"before":{row_text(before, columns)}')
+        if operation != "d":
+            parts.append(f'"after":{row_text(after, columns)}')
+        return f"{{{','.join(parts)}}}"
+
+    def _whole(self, row: Row, columns: list[Column], key: Sequence[str]) -> Row:
+        whole = {one.name: row.get(one.name) for one in columns}
+        if self._format.full:
+            return whole
+        return {name: value for name, value in whole.items() if value is not None or name in key}
+
+    def _rows(self, records: Sequence[RedoRecord], large: set[str]) -> tuple[Row, Row]:
+        """Return the rows before and after a change; the log never has large objects as they were before."""
+        first = records[0]
+        pieces = [one for one in records if one.operation in PIECES]
+        set_ = {name for one in records if one.operation not in PIECES for name in one.after}
+        set_ |= {one.part.column for one in pieces if one.part is not None}
+        before = dict(first.before)
+        after: Row = {**before, **first.after}
+        for one in records[1:]:
+            after |= one.before if one.operation in PIECES else one.after
+        if first.operation in PIECES:
+            after |= records[-1].before
+            before = {name: value for name, value in after.items() if name not in set_}
+        kept = {name: value for name, value in after.items() if name not in large or name in set_}
+        return {name: value for name, value in before.items() if name not in large}, kept
+
+    def _schema(self, record: RedoRecord, structure: Structure) -> str:
+        names = f'"owner":{json.dumps(structure.owner)},"table":{json.dumps(structure.name)}'
+        shown = ",".join(map(_column, structure.columns))
+        return f'"schema":{{{names},"obj":{record.object_id},"columns":[{shown}]}}'
+
+
+def _only(row: Row, names: set[str]) -> Row:
+    return {name: value for name, value in row.items() if name in names}
+
+
+def _column(one: Column) -> str:
+    kind = json.dumps(one.type.base.lower())
+    return f'{{"name":{json.dumps(one.name)},"type":{kind},"nullable":{json.dumps(one.nullable)}}}'
