@@ -178,6 +178,7 @@ class OracleDatabase:
         supplemental: bool = True,
         logged: bool = True,
         container: str = "",
+        session: bool = False,
     ) -> Table:
         """Create a table.
 
@@ -191,6 +192,7 @@ class OracleDatabase:
             supplemental: whether changes are logged with all columns.
             logged: whether the redo has the statement; otherwise the table was there before.
             container: where it is; empty: in the pluggable database.
+            session: whether a client's session does it.
         """
         self._objects += 1
         number = self._objects
@@ -199,7 +201,7 @@ class OracleDatabase:
         table = Table(number, number, structure, self.clock.scn)
         self.tables.append(table)
         if logged:
-            table.changed_scn = self.ddl(table, text or structure.ddl.rstrip(";"), user)
+            table.changed_scn = self.ddl(table, text or structure.ddl.rstrip(";"), user, session=session)
         return table
 
     def ddl(
@@ -209,6 +211,7 @@ class OracleDatabase:
         user: str = "APP",
         info: str = "USER DDL (PlSql=0 RecDep=0)",
         thread: int = 1,
+        session: bool = False,
         **changes: object,
     ) -> int:
         """Write a statement that changes a table's structure, in a transaction of its own, and return its number.
@@ -219,9 +222,10 @@ class OracleDatabase:
             user: who does it.
             info: ``INFO`` of its row.
             thread: the redo thread.
+            session: whether a client's session does it.
             changes: what it changes in ``Structure``.
         """
-        transaction = self.begin(user, thread)
+        transaction = self.begin(user, thread, session=session)
         transaction.start()
         self.write(
             thread,

@@ -46,7 +46,7 @@ def create(session: Session, tree: exp.Expr) -> Result:
     ]
     name = tree.this.this
     session.database.create_table(
-        name.db or session.user, _name(name.this), columns, user=session.user, container=session.container
+        name.db or session.user, _name(name.this), columns, user=session.user, container=session.container, session=True
     )
     return Result()
 
