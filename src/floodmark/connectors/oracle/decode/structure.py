@@ -97,7 +97,7 @@ class TableStructure:
         kind = described_type(self.columns[column])
         length = _NOT_GIVEN if kind.length is None else kind.length
         scale = _NOT_GIVEN if kind.scale is None else kind.scale
-        text = self.columns[column].type in ("CHAR", "VARCHAR2", "NCHAR", "NVARCHAR2")
+        text = self.columns[column].type in ("CHAR", "VARCHAR2", "NCHAR", "NVARCHAR2", "CLOB", "NCLOB")
         return SourceType(kind.name, length, scale, text)
 
     def default(self, column: int, codec: Codec) -> pa.Array | None:
