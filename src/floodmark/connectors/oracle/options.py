@@ -335,10 +335,9 @@ class OracleOptions(CommonOptions):
         """Whether a transaction can only be decoded as a whole, however large it is."""
         return self.lob_enabled or self.provide_transaction_metadata
 
-    @property
-    def topic_has_schema(self) -> bool:
-        """Whether topics name the table's schema."""
-        return True
+    def topic_parts(self, schema: str, table: str) -> tuple[str, ...]:
+        """Return the table's schema, or the database, and its name."""
+        return (schema if ".Schema" in self.topic_naming_strategy else self.database), table
 
     @property
     def settings(self) -> OracleSettings:
