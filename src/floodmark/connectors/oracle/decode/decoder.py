@@ -130,7 +130,9 @@ class Decoder:
                     relations,
                 )
                 names_of = TableNames.of(structure, self._options)
-                source = changes.source(self._options.topic_prefix, names_of, self._with_statements)
+                # Debezium has no statement of a truncate.
+                stated = self._with_statements and int(changes.kind[0]) != TRUNCATE
+                source = changes.source(self._options.topic_prefix, names_of, stated)
                 yield Rows(changes, version, names_of, source, {})
 
     def _version(self, structure: TableStructure, isolation: Isolation) -> TableVersion | None:
