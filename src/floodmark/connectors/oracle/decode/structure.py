@@ -98,7 +98,7 @@ class TableStructure:
         length = _NOT_GIVEN if kind.length is None else kind.length
         scale = _NOT_GIVEN if kind.scale is None else kind.scale
         text = self.columns[column].type in ("CHAR", "VARCHAR2", "NCHAR", "NVARCHAR2", "CLOB", "NCLOB")
-        return SourceType(kind.name, length, scale, text)
+        return SourceType(kind.name, length, scale, text, rounded=kind.scale is not None and kind.scale < 0)
 
     def default(self, column: int, codec: Codec) -> pa.Array | None:
         """Return a column's default as one raw value; None if it has none."""
