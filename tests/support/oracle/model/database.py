@@ -16,6 +16,7 @@ from tests.support.oracle.model.transactions import Transaction
 
 ROOT = "CDB$ROOT"
 FIRST_OBJECT = 72_726
+FIRST_OBJECT_OF_SESSIONS = 172_726
 STEP = 1_000_000
 GROUPS = 3
 IDLE_RECORDS = 5
@@ -105,6 +106,7 @@ class OracleDatabase:
         self.statements: list[Asked] = []
         self._sessions = 0
         self._objects = FIRST_OBJECT
+        self._objects_of_sessions = FIRST_OBJECT_OF_SESSIONS
         self._begun = 0
         self._begun_by_sessions = 0
 
@@ -194,8 +196,12 @@ class OracleDatabase:
             container: where it is; empty: in the pluggable database.
             session: whether a client's session does it.
         """
-        self._objects += 1
-        number = self._objects
+        if session:
+            self._objects_of_sessions += 1
+            number = self._objects_of_sessions
+        else:
+            self._objects += 1
+            number = self._objects
         at = container or self.home
         structure = Structure(owner, name, tuple(columns), tuple(key), 1, at, supplemental)
         table = Table(number, number, structure, self.clock.scn)
