@@ -6,11 +6,12 @@ from tests.conformance.oracle.cases.case import Case
 from tests.conformance.oracle.cases.generated.scenario import Scenario, names
 
 COUNT = 100
-LEFT_OUT = {5, 50, 73}
+LEFT_OUT = {5, 50, 57, 69, 73}
 """Seeds of scenarios that can't be compared.
 
 In 73 large objects are trimmed, whose changes Debezium loses. In 5 and 50 one of two redo threads writes nothing when
-the connector starts without a snapshot, so that Debezium doesn't begin to mine.
+the connector starts without a snapshot, so that Debezium doesn't begin to mine. In
+57 and 69 the stand-in writes a negative zero, which Oracle doesn't have.
 """
 
 
