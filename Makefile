@@ -15,7 +15,7 @@ SHORT_SPARK_TESTS := older_spark spark
 export PYSPARK_PYTHON := $(abspath $(BIN)/python)
 export SPARK_LOCAL_IP ?= 127.0.0.1
 
-.PHONY: help demo test test-spark matrix overloaded unit check bench bench-quick docs chaos fuzz ddl conformance oracle lock clean
+.PHONY: help demo test test-spark matrix overloaded unit check bench bench-quick docs chaos fuzz ddl conformance classes oracle lock clean
 .DEFAULT_GOAL := help
 
 help:
@@ -29,6 +29,7 @@ help:
 	@echo "make chaos        every test, with more kills, faults and generated workloads: some hours"
 	@echo "make fuzz         1,000,000 broken logs for the decoders, generated conditions and patterns"
 	@echo "make ddl          random statements about tables, for an hour on each server, beside the server's own structures"
+	@echo "make classes      1,000,000 generated calls of Debezium's Oracle classes, beside Floodmark's"
 	@echo "make conformance  record Debezium's events again and compare"
 	@echo "make oracle DSN=host:1521/ORCLCDB …  the contract suite on an Oracle server, as docs/oracle.md says"
 	@echo "make bench        measure, beside the reference clients"
@@ -106,6 +107,12 @@ fuzz: $(STAMP)
 ddl: $(STAMP)
 	FLOODMARK_DDL_MINUTES=$${FLOODMARK_DDL_MINUTES:-60} FLOODMARK_DDL_SEED=$${FLOODMARK_DDL_SEED:-$$(date +%s)} \
 		$(BIN)/python -m pytest --numprocesses 2 --timeout 36000 -rP tests/integration/test_mysql_random_ddl.py
+
+# FLOODMARK_REDO_INPUTS is for each of four tests, FLOODMARK_DDL_STATEMENTS for one.
+classes: $(REFERENCE)
+	FLOODMARK_REDO_INPUTS=$${FLOODMARK_REDO_INPUTS:-240000} FLOODMARK_DDL_STATEMENTS=$${FLOODMARK_DDL_STATEMENTS:-40000} \
+		$(BIN)/python -m pytest --numprocesses 2 --timeout 36000 -k generated \
+		$(patsubst %,tests/conformance/oracle/test_%.py,redo_statements classes large_value_classes ddl)
 
 conformance: $(REFERENCE)
 	$(BIN)/python -m tests.conformance.record_goldens

@@ -224,10 +224,12 @@ def _first(rules: Sequence[LengthRule], name: str) -> LengthRule | None:
 
 def _parameters(column: str, kind: SourceType, comment: str) -> tuple[tuple[str, str], ...]:
     prefix = "__debezium.source.column"
-    numbers = (("length", kind.length), ("scale", kind.scale))
+    numbers = [("length", kind.length)] if kind.length >= 0 else []
+    if kind.scale >= 0 or kind.rounded:
+        numbers.append(("scale", kind.scale))
     return (
         (f"{prefix}.type", kind.name.upper()),
-        *((f"{prefix}.{name}", str(number)) for name, number in numbers if number >= 0),
+        *((f"{prefix}.{name}", str(number)) for name, number in numbers),
         *(((f"{prefix}.comment", comment),) if comment else ()),
         (f"{prefix}.name", column),
     )

@@ -20,13 +20,16 @@ class SourceType:
     Attributes:
         name: of the type.
         length: in characters or digits; negative if it is unknown.
+        scale: digits after the point; negative if it is unknown, or if ``rounded``.
         text: whether it is text for JDBC; only text is masked.
+        rounded: whether a negative scale says how many digits before the point are always 0.
     """
 
     name: str
     length: int
     scale: int
     text: bool
+    rounded: bool = False
 
 
 class ColumnNames(Protocol):

@@ -48,12 +48,14 @@ class Parts:
     micros: Numbers
 
 
-def interval(mode: str, settings: Settings) -> Codec:
+def interval(mode: str, settings: Settings, micros_apart: bool = False) -> Codec:
     """Return the codec of intervals.
 
     Args:
         mode: ``interval.handling.mode``: ``string`` or ``numeric``.
         settings: the options of all codecs.
+        micros_apart: whether microseconds are added last, so that no digit of them is lost, as Debezium does where it
+            doesn't get seconds with a fraction.
     """
     if mode == "string":
         return Codec(
@@ -66,7 +68,7 @@ def interval(mode: str, settings: Settings) -> Codec:
         )
     return Codec(
         semantic("int64", DEBEZIUM + "MicroDuration"),
-        lambda text: bare(_micros(text)),
+        lambda text: bare(_micros(text, micros_apart)),
         "0",
         settings.placeholder,
         pa.string(),
@@ -106,14 +108,17 @@ def _integers(text: pa.StringArray) -> Numbers:
     return int64_values(text.cast(pa.int64()))
 
 
-def _micros(text: pa.StringArray) -> pa.StringArray:
+def _micros(text: pa.StringArray, micros_apart: bool) -> pa.StringArray:
     """Return intervals in microseconds."""
     infinite = _infinite(text)
     parts = _parts(without(text, infinite))
     days = (parts.years * 12 + parts.months) * _DAYS_PER_MONTH + parts.days
     minutes = (days * 24 + parts.sign * parts.hours) * 60 + parts.sign * parts.minutes
-    seconds = parts.sign * (parts.seconds + parts.micros / 1e6)
-    base = int64_like(_rounded((minutes * 60 + seconds) * 1e6), text).cast(pa.string())
+    if micros_apart:
+        numbers = (minutes * 60 + parts.sign * parts.seconds) * 1e6 + parts.sign * parts.micros
+    else:
+        numbers = (minutes * 60 + parts.sign * (parts.seconds + parts.micros / 1e6)) * 1e6
+    base = int64_like(_rounded(numbers), text).cast(pa.string())
     return mapped(base, text, infinite, lambda one: str(_INFINITE[one]))
 
 

@@ -345,10 +345,9 @@ class CommonOptions(ColumnOptions, StreamOptions, ABC):
         """Whether the output's columns are those that the tables had when the query was made."""
         return self.format in ("rows", "tables")
 
-    @property
-    def topic_has_schema(self) -> bool:
-        """Whether topics name the table's schema; always true where schemas are databases."""
-        return ".Schema" in self.topic_naming_strategy
+    def topic_parts(self, schema: str, table: str) -> tuple[str, ...]:
+        """Return what a table's topic has behind the prefix."""
+        return (schema, table) if ".Schema" in self.topic_naming_strategy else (table,)
 
     @property
     def busy_wait_s(self) -> float:

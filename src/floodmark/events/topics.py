@@ -31,7 +31,7 @@ def _by_regex(options: CommonOptions) -> bool:
 
 
 def _own_topic(options: CommonOptions, schema: str, table: str) -> str:
-    parts = (options.topic_prefix, schema, table) if options.topic_has_schema else (options.topic_prefix, table)
+    parts = (options.topic_prefix, *options.topic_parts(schema, table))
     return options.topic_delimiter.join(part for part in parts if part.strip())
 
 

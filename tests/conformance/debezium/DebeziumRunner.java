@@ -4,8 +4,10 @@ import io.debezium.engine.Header;
 import io.debezium.engine.format.Json;
 import io.debezium.engine.format.KeyValueChangeEventFormat;
 import io.debezium.engine.format.KeyValueHeaderChangeEventFormat;
+import java.io.BufferedReader;
 import java.io.BufferedWriter;
 import java.io.IOException;
+import java.io.InputStreamReader;
 import java.io.PrintStream;
 import java.io.Reader;
 import java.nio.charset.StandardCharsets;
@@ -21,7 +23,11 @@ import java.util.concurrent.TimeUnit;
  * connector polls, {@code PROGRESS n m} after every batch, {@code DONE n m} when the wanted number of
  * records has come or standard input has ended, {@code FAILED message} if the connector gave up.
  *
- * <p>The only argument is a properties file: the connector's options, and of its own {@code
+ * <p>The only argument is a properties file; without it, connectors run one after the other: each line
+ * of standard input that isn't empty names such a file, the next line ends the connector, and {@code
+ * ENDED} says that it has ended.
+ *
+ * <p>The file has the connector's options, and of its own {@code
  * runner.output} (a file for one JSON object per record; without it records are only counted, and
  * headers not converted), {@code runner.max.records} (stop after so many), {@code
  * runner.timestamps} (add the time of receipt to each object) and {@code runner.leave.out} (records
@@ -29,6 +35,9 @@ import java.util.concurrent.TimeUnit;
  */
 public final class DebeziumRunner {
   private static final PrintStream PROTOCOL = System.out;
+
+  private static final BufferedReader INPUT =
+      new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
 
   private final long maxRecords;
   private final boolean timestamps;
@@ -47,8 +56,21 @@ public final class DebeziumRunner {
   }
 
   public static void main(String[] args) throws Exception {
+    if (args.length > 0) {
+      runFile(args[0]).interrupt();
+    } else {
+      for (String file = INPUT.readLine(); file != null; file = INPUT.readLine()) {
+        runFile(file).join();
+        say("ENDED");
+      }
+    }
+    System.exit(0);
+  }
+
+  /** Runs a connector, and returns the thread that waits for the end of the input. */
+  private static Thread runFile(String path) throws Exception {
     Properties options = new Properties();
-    try (Reader reader = Files.newBufferedReader(Path.of(args[0]), StandardCharsets.UTF_8)) {
+    try (Reader reader = Files.newBufferedReader(Path.of(path), StandardCharsets.UTF_8)) {
       options.load(reader);
     }
     String file = (String) options.remove("runner.output");
@@ -57,7 +79,7 @@ public final class DebeziumRunner {
     String leaveOut = (String) options.remove("runner.leave.out");
     BufferedWriter output =
         file == null ? null : Files.newBufferedWriter(Path.of(file), StandardCharsets.UTF_8);
-    new DebeziumRunner(
+    return new DebeziumRunner(
             wanted == null ? Long.MAX_VALUE : Long.parseLong(wanted),
             Boolean.parseBoolean(timestamps),
             leaveOut,
@@ -65,7 +87,7 @@ public final class DebeziumRunner {
         .run(options);
   }
 
-  private void run(Properties options) throws Exception {
+  private Thread run(Properties options) throws Exception {
     DebeziumEngine.Builder<ChangeEvent<String, String>> builder =
         output == null
             ? DebeziumEngine.create(KeyValueChangeEventFormat.of(Json.class, Json.class))
@@ -112,7 +134,7 @@ public final class DebeziumRunner {
     if (output != null) {
       output.close();
     }
-    System.exit(0);
+    return stdin;
   }
 
   private void handle(
@@ -185,9 +207,7 @@ public final class DebeziumRunner {
 
   private void awaitEndOfInput() {
     try {
-      while (System.in.read() >= 0) {
-        continue;
-      }
+      INPUT.readLine();
     } catch (IOException closed) {
       // Treated like the end of the input.
     }

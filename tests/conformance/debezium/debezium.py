@@ -160,6 +160,31 @@ def schemas(enable: bool) -> dict[str, str]:
     }
 
 
+class Jvm:
+    """A JVM in which connectors run one after the other; use it as a context manager.
+
+    Args:
+        drivers: Java files, each with a JDBC driver of the file's name.
+    """
+
+    def __init__(self, drivers: Sequence[Path] = ()) -> None:
+        self._drivers = drivers
+
+    def __enter__(self) -> Jvm:
+        self._directory = tempfile.TemporaryDirectory(prefix="floodmark-debezium-")
+        self.log = Path(self._directory.name) / "stderr.log"
+        jvm_args = tuple(f"-Djdbc.drivers={source.stem}" for source in self._drivers)
+        classes = [compiled(RUNNER), *map(compiled, self._drivers)]
+        self.process = _started(Path(self._directory.name), self.log, jvm_args, classes, ())
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        _ended(self.process)
+        self._directory.cleanup()
+
+
 class Debezium:
     """One connector in a JVM; use it as a context manager, which stops it at the end.
 
@@ -171,6 +196,7 @@ class Debezium:
         leave_out: records whose value contains this text are counted, but not written.
         jvm_args: such as ``-Xmx256m``.
         drivers: Java files, each with a JDBC driver of the file's name.
+        jvm: where it runs; None: in a JVM of its own.
     """
 
     def __init__(
@@ -182,7 +208,9 @@ class Debezium:
         leave_out: str | None = None,
         jvm_args: tuple[str, ...] = (),
         drivers: Sequence[Path] = (),
+        jvm: Jvm | None = None,
     ) -> None:
+        self._jvm = jvm
         self._options = dict(options)
         self._output = output
         if output is not None:
@@ -225,22 +253,13 @@ class Debezium:
         directory = Path(self._directory.name)
         properties = directory / "connector.properties"
         properties.write_text("".join(f"{name}={_escaped(text)}\n" for name, text in self._options.items()))
-        (directory / "log4j2.properties").write_text(LOGGING)
-        self._log = directory / "stderr.log"
-        command = [
-            "java",
-            *self._jvm_args,
-            f"-Dlog4j2.configurationFile={directory / 'log4j2.properties'}",
-            "-cp",
-            os.pathsep.join(map(str, [*self._classes, libraries() / "*"])),
-            "DebeziumRunner",
-            str(properties),
-        ]
         self.started_at = time.monotonic()
-        with self._log.open("wb") as log:
-            self._process = subprocess.Popen(
-                command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, cwd=directory, text=True
-            )
+        if self._jvm is None:
+            self._log = directory / "stderr.log"
+            self._process = _started(directory, self._log, self._jvm_args, self._classes, (str(properties),))
+        else:
+            self._log, self._process = self._jvm.log, self._jvm.process
+            _tell(self._process, f"{properties}\n")
         self.sampler = TreeSampler(self._process.pid)
         self.sampler.__enter__()
         self._reader = threading.Thread(target=self._read_protocol, name="debezium", daemon=True)
@@ -317,16 +336,11 @@ class Debezium:
         """Stop the connector and the JVM."""
         if self._process is None:
             return
-        assert self._process.stdin is not None
         self.sampler.__exit__(None, None, None)
-        if not self._process.stdin.closed:
-            with contextlib.suppress(BrokenPipeError):
-                self._process.stdin.close()
-        try:
-            self._process.wait(STOP_TIMEOUT_S)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-            self._process.wait(STOP_TIMEOUT_S)
+        if self._jvm is None:
+            _ended(self._process)
+        else:
+            _tell(self._process, "\n")
         self._reader.join(STOP_TIMEOUT_S)
         self._directory.cleanup()
 
@@ -360,9 +374,60 @@ class Debezium:
                 elif verb == "FAILED":
                     self._failure = rest
                 self._changed.notify_all()
+            if verb == "ENDED":
+                break
         with self._changed:
             self._done = True
             self._changed.notify_all()
+
+
+def _started(
+    directory: Path, log: Path, jvm_args: Sequence[str], classes: Sequence[Path], arguments: Sequence[str]
+) -> subprocess.Popen[str]:
+    """Start a JVM with the runner.
+
+    Args:
+        directory: where it runs.
+        log: gets what it logs.
+        jvm_args: of the JVM.
+        classes: folders and jars beside Debezium's own.
+        arguments: of the runner.
+    """
+    (directory / "log4j2.properties").write_text(LOGGING)
+    command = [
+        "java",
+        *jvm_args,
+        f"-Dlog4j2.configurationFile={directory / 'log4j2.properties'}",
+        "-cp",
+        os.pathsep.join(map(str, [*classes, libraries() / "*"])),
+        "DebeziumRunner",
+        *arguments,
+    ]
+    with log.open("wb") as file:
+        return subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=file, cwd=directory, text=True
+        )
+
+
+def _tell(process: subprocess.Popen[str], text: str) -> None:
+    """Write to a JVM's standard input."""
+    assert process.stdin is not None
+    with contextlib.suppress(BrokenPipeError):
+        process.stdin.write(text)
+        process.stdin.flush()
+
+
+def _ended(process: subprocess.Popen[str]) -> None:
+    """End a JVM: first by the end of its standard input."""
+    assert process.stdin is not None
+    if not process.stdin.closed:
+        with contextlib.suppress(BrokenPipeError):
+            process.stdin.close()
+    try:
+        process.wait(STOP_TIMEOUT_S)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait(STOP_TIMEOUT_S)
 
 
 def compiled(source: Path) -> Path:

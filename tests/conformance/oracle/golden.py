@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import gzip
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -36,18 +37,32 @@ class Golden:
 
 def golden_path(case: Case) -> Path:
     """Return the file of a case."""
-    return GOLDENS / case.adapter / f"{case.name}.jsonl"
+    return GOLDENS / case.adapter / f"{case.name}.jsonl{'.gz' if case.compact else ''}"
+
+
+def written_golden(case: Case, lines: Sequence[str]) -> None:
+    """Write the file of a case."""
+    path = golden_path(case)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    data = "".join(f"{line}\n" for line in lines).encode()
+    path.write_bytes(gzip.compress(data, 9, mtime=0) if case.compact else data)
 
 
 def goldens(case: Case) -> list[Golden]:
     """Return what Debezium delivered for a case."""
     found = []
-    with golden_path(case).open(encoding="utf-8") as file:
-        for line in file:
-            one = json.loads(line)
-            key, value = (None if one[name] is None else json.loads(one[name]) for name in ("key", "value"))
-            headers = {name: text for name, text in one["headers"].items() if not name.startswith(CONTEXT)}
-            found.append(Golden(one["topic"], key, None if value is None else timeless(value), headers))
+    data = golden_path(case).read_bytes()
+    for line in (gzip.decompress(data) if case.compact else data).decode().split("\n")[:-1]:
+        one = json.loads(line)
+        key, value = (None if one[name] is None else json.loads(one[name]) for name in ("key", "value"))
+        headers = {name: text for name, text in one["headers"].items() if not name.startswith(CONTEXT)}
+        found.append(Golden(one["topic"], key, None if value is None else timeless(value), headers))
+    return found
+
+
+def payload(one: Golden) -> dict[str, Any]:
+    """Return an event's value without its schema; empty for a tombstone."""
+    found: dict[str, Any] = {} if one.value is None else one.value.get("payload", one.value)
     return found
 
 

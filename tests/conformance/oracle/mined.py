@@ -63,7 +63,7 @@ class OracleCaseOptions(CommonOptions):
 def changed(case: Case) -> OracleDatabase:
     """Return a database on which all of a case has happened."""
     database = case.prepared()
-    for step in case.steps:
+    for step in case.changes:
         with database.step():
             step(database)
     return database

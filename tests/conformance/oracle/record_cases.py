@@ -6,37 +6,56 @@ import json
 import sys
 import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
 
-from tests.conformance.debezium.debezium import Debezium, Record, oracle_options
+from tests.conformance.debezium.debezium import Debezium, DebeziumError, Jvm, Record, oracle_options
+from tests.conformance.oracle import statements
 from tests.conformance.oracle.cases import chosen
-from tests.conformance.oracle.cases.case import END, SCHEMA, Case
-from tests.conformance.oracle.golden import golden_path
+from tests.conformance.oracle.cases.case import END, SCHEMA, Case, Pause
+from tests.conformance.oracle.golden import written_golden
 from tests.support.oracle.fronts.json_lines import JsonServer
+from tests.support.oracle.model.database import OracleDatabase
 from tests.support.oracle.replicator.documents import DEBEZIUM_3_6
 from tests.support.oracle.replicator.server import ReplicatorServer
 
 DRIVER = Path(__file__).with_name("StandInDriver.java").resolve()
 LIMIT_S = 60.0
+AT_ONCE = 2
+"""How many JVMs run at the same time."""
 
 
 def main(names: list[str]) -> None:
     """Write the golden files."""
-    for case in chosen(names):
-        begun = time.monotonic()
-        found = record(case)
-        path = golden_path(case)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with path.open("w", encoding="utf-8") as file:
-            for one in found:
-                fields = {"topic": one.topic, "key": one.key, "value": one.value, "headers": one.headers}
-                file.write(json.dumps(fields, ensure_ascii=False) + "\n")
-        print(f"{case.name}: {len(found)} records in {time.monotonic() - begun:.0f} s", flush=True)
+    cases = chosen(names)
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        shares = pool.map(_recorded, (cases[place::AT_ONCE] for place in range(AT_ONCE)))
+        failures = [name for share in shares for name in share]
+    if failures:
+        sys.exit(f"Not recorded: {', '.join(failures)}")
 
 
-def record(case: Case) -> list[Record]:
+def _recorded(cases: Sequence[Case]) -> list[str]:
+    """Record cases in one JVM; return the names of those that failed."""
+    failures = []
+    with Jvm([DRIVER]) as jvm:
+        for case in cases:
+            begun = time.monotonic()
+            try:
+                found = record(case, jvm)
+            except DebeziumError as exc:
+                print(f"{case.name}: {exc}", file=sys.stderr, flush=True)
+                failures.append(f"{case.adapter}/{case.name}")
+                continue
+            fields = ({"topic": one.topic, "key": one.key, "value": one.value, "headers": one.headers} for one in found)
+            written_golden(case, [json.dumps(one, ensure_ascii=False) for one in fields])
+            print(f"{case.name}: {len(found)} records in {time.monotonic() - begun:.0f} s", flush=True)
+    return failures
+
+
+def record(case: Case, jvm: Jvm) -> list[Record]:
     """Return what Debezium delivers for a case, without its last change."""
     database = case.prepared()
     with ExitStack() as stack:
@@ -48,18 +67,40 @@ def record(case: Case) -> list[Record]:
         options = {
             **oracle_options(server.port),
             "database.connection.adapter": case.adapter,
-            "schema.include.list": SCHEMA,
+            "table.include.list": rf"{SCHEMA}\..*",
             **replicated,
             **case.options,
         }
-        with Debezium(options, Path(directory) / "records.jsonl", drivers=[DRIVER]) as debezium:
-            debezium.wait_for('"snapshot":"last"', LIMIT_S)
-            for step in case.steps:
-                with database.step():
-                    step(database)
-            case.end(database)
-            debezium.wait_for(f'"table":"{END}","txId":"', LIMIT_S)
+        options = {name: value for name, value in options.items() if value}
+        with Debezium(options, Path(directory) / "records.jsonl", jvm=jvm) as debezium:
+            _wait_for_stream(case, database, debezium)
+            ends = 0
+            for step in [*case.steps, Pause()]:
+                if not isinstance(step, Pause):
+                    with database.step():
+                        step(database)
+                elif step.text:
+                    debezium.wait_for(step.text, LIMIT_S, step.times)
+                elif case.streams:
+                    ends += 1
+                    case.end(database)
+                    debezium.wait_for(f'"table":"{END}","txId":"', LIMIT_S, ends)
+            if case.adapter == "logminer" and case.name in statements.CASES:
+                statements.write_sent(case, statements.sent(database))
             return [one for one in debezium.records() if END not in one.topic]
+
+
+def _wait_for_stream(case: Case, database: OracleDatabase, debezium: Debezium) -> None:
+    """Wait until the snapshot is over."""
+    if case.reads:
+        debezium.wait_for('"snapshot":"last"', LIMIT_S)
+        return
+    deadline = time.monotonic() + LIMIT_S
+    # What it asks first when it begins to stream: a thread that writes nothing keeps it from mining.
+    while not any("max(bytes)" in one.text.lower() for one in list(database.statements)):
+        if time.monotonic() > deadline or debezium.failed:
+            raise DebeziumError(f"Debezium did not begin to stream.\n{debezium.log_text()[-4000:]}")
+        time.sleep(0.05)
 
 
 if __name__ == "__main__":

@@ -6,11 +6,8 @@ Recorded with ``python -m tests.conformance.oracle.test_classes``; with a JDK, a
 
 from __future__ import annotations
 
-import json
-import os
 import random
 import re
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -31,11 +28,8 @@ from floodmark.connectors.oracle.redo.scanner import Side
 from floodmark.connectors.oracle.redo.statements import StatementReader
 from floodmark.connectors.oracle.sql import MOST_CONSTANTS
 from floodmark.errors import CheckpointError, DecodeError
-from tests.conformance.oracle.debezium_classes import called
+from tests.conformance.oracle.recorded_calls import FAILED, RecordedCalls
 
-GOLDEN = Path(__file__).parents[1] / "goldens" / "oracle" / "classes.jsonl"
-COUNT, SEED = 600, 1
-FAILED = "exception"
 SCHEMAS = ["A", "app", "SCHEMA$1", "B_C", "A.*"]
 TABLES = [r"A\.T", "A.T", r"app\.orders", r"S\$\.T#1", r"A\.T.*"]
 USERS = ["JO", "ann", "U$1"]
@@ -262,11 +256,6 @@ def long_lists(result: Any) -> bool:
     return isinstance(result, str) and result.count("'") > 2 * MOST_CONSTANTS
 
 
-def recorded() -> list[tuple[list[Any], Any]]:
-    with GOLDEN.open(encoding="utf-8") as file:
-        return [(one["call"], one["result"]) for one in map(json.loads, file)]
-
-
 def compare(call: list[Any], result: Any) -> None:
     if isinstance(result, dict) and FAILED in result:
         raise AssertionError(f"Debezium refuses {call}.")
@@ -278,23 +267,19 @@ def compare(call: list[Any], result: Any) -> None:
     assert comparable(found) == comparable(result), call
 
 
+CALLS = RecordedCalls("classes.jsonl", 600, lambda chance: Caller(chance).call)
+
+
 def test_recorded_calls() -> None:
-    calls = recorded()
-    assert len(calls) == COUNT
-    for call, result in calls:
+    for call, result in CALLS.recorded():
         compare(call, result)
 
 
 @pytest.mark.long
 @pytest.mark.timeout(0)
 def test_generated_calls() -> None:
-    caller = Caller(random.Random())
-    left = int(os.environ.get("FLOODMARK_REDO_INPUTS", "20000"))
-    while left > 0:
-        calls = [caller.call() for _ in range(min(left, 20_000))]
-        for call, result in zip(calls, called(calls), strict=True):
-            compare(call, result)
-        left -= len(calls)
+    for call, result in CALLS.generated():
+        compare(call, result)
 
 
 def test_quotes_in_keys_of_large_objects() -> None:
@@ -334,14 +319,5 @@ def test_commits_are_added() -> None:
     assert not found.has(3, 1, "0a")
 
 
-def main() -> None:
-    """Write the golden file."""
-    caller = Caller(random.Random(SEED))
-    calls = [caller.call() for _ in range(COUNT)]
-    with GOLDEN.open("w", encoding="utf-8") as file:
-        for call, result in zip(calls, called(calls), strict=True):
-            file.write(json.dumps({"call": call, "result": result}, ensure_ascii=False) + "\n")
-
-
 if __name__ == "__main__":
-    main()
+    CALLS.record()

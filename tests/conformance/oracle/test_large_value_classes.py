@@ -6,11 +6,8 @@ Recorded with ``python -m tests.conformance.oracle.test_large_value_classes``; w
 
 from __future__ import annotations
 
-import json
-import os
 import random
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -20,11 +17,9 @@ from floodmark.connectors.oracle.redo.large_values import long_strings, xml_docu
 from floodmark.connectors.oracle.redo.large_values.large_objects import Selections
 from floodmark.connectors.oracle.redo.scanner import Side
 from floodmark.connectors.oracle.redo.statements import StatementReader
-from tests.conformance.oracle.debezium_classes import called
-from tests.conformance.oracle.test_classes import FAILED, LOB_COLUMNS, PIECES
+from tests.conformance.oracle.recorded_calls import FAILED, RecordedCalls
+from tests.conformance.oracle.test_classes import LOB_COLUMNS, PIECES
 
-GOLDEN = Path(__file__).parents[1] / "goldens" / "oracle" / "large_value_classes.jsonl"
-COUNT, SEED = 300, 1
 BINARY, TEXT = "XML sql_redo not re-executable", "XML sql_redo"
 
 
@@ -107,34 +102,20 @@ def compare(call: list[Any], result: Any) -> None:
     assert ours(call) == result, call
 
 
+CALLS = RecordedCalls("large_value_classes.jsonl", 300, lambda chance: Caller(chance).call)
+
+
 def test_recorded_calls() -> None:
-    with GOLDEN.open(encoding="utf-8") as file:
-        calls = [(one["call"], one["result"]) for one in map(json.loads, file)]
-    assert len(calls) == COUNT
-    for call, result in calls:
+    for call, result in CALLS.recorded():
         compare(call, result)
 
 
 @pytest.mark.long
 @pytest.mark.timeout(0)
 def test_generated_calls() -> None:
-    caller = Caller(random.Random())
-    left = int(os.environ.get("FLOODMARK_REDO_INPUTS", "20000"))
-    while left > 0:
-        calls = [caller.call() for _ in range(min(left, 20_000))]
-        for call, result in zip(calls, called(calls), strict=True):
-            compare(call, result)
-        left -= len(calls)
-
-
-def main() -> None:
-    """Write the golden file."""
-    caller = Caller(random.Random(SEED))
-    calls = [caller.call() for _ in range(COUNT)]
-    with GOLDEN.open("w", encoding="utf-8") as file:
-        for call, result in zip(calls, called(calls), strict=True):
-            file.write(json.dumps({"call": call, "result": result}, ensure_ascii=False) + "\n")
+    for call, result in CALLS.generated():
+        compare(call, result)
 
 
 if __name__ == "__main__":
-    main()
+    CALLS.record()

@@ -13,10 +13,10 @@ import pytest
 from floodmark.connectors.oracle.redo.scanner import Form, Side
 from floodmark.connectors.oracle.redo.statements import StatementReader
 from tests.conformance.oracle.record_redo import GOLDEN
+from tests.conformance.oracle.recorded_calls import INPUTS
 from tests.conformance.oracle.redo_parser import Values, debezium_values
 from tests.conformance.oracle.redo_writer import COLUMNS, Writer
 
-INPUTS = int(os.environ.get("FLOODMARK_REDO_INPUTS", "20000"))
 SEED = int(os.environ.get("FLOODMARK_REDO_SEED", "2"))
 BLOCK = 5000
 

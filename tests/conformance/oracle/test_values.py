@@ -53,7 +53,7 @@ def encoded(codecs: Sequence[Codec], columns: Sequence[Column], raw: Sequence[Ra
 def decoded(case: Case, name: str) -> list[tuple[str, Row | None, Row | None]]:
     """Return the operation, the old row and the new one of each change of a table."""
     database = case.prepared()
-    for step in case.steps:
+    for step in case.changes:
         with database.step():
             step(database)
     session = Session(database, database.account)

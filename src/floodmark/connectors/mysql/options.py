@@ -286,10 +286,9 @@ class BinlogOptions(CommonOptions):
             )
         return self
 
-    @property
-    def topic_has_schema(self) -> bool:
-        """Whether topics name the table's database."""
-        return True
+    def topic_parts(self, schema: str, table: str) -> tuple[str, ...]:
+        """Return the table's database and name."""
+        return schema, table
 
     @property
     @abstractmethod

@@ -419,10 +419,9 @@ class OracleOptions(CommonOptions):
         """Whether a transaction can only be decoded as a whole, however large it is."""
         return (self.lob_enabled and not self.replicates) or self.provide_transaction_metadata
 
-    @property
-    def topic_has_schema(self) -> bool:
-        """Whether topics name the table's schema."""
-        return True
+    def topic_parts(self, schema: str, table: str) -> tuple[str, ...]:
+        """Return the table's schema, or the database, and its name."""
+        return (schema if ".Schema" in self.topic_naming_strategy else self.database), table
 
     @property
     def settings(self) -> OracleSettings:
@@ -449,6 +448,8 @@ class OracleOptions(CommonOptions):
         """Return whether the filters let a table through."""
         if self.table_ignore_builtin and schema in BUILT_IN:
             return False
+        if (schema, table) == (str(self.user).upper(), self.flush_table.upper()):
+            return False  # What Floodmark writes there itself says nothing.
         return super().captures(schema, table)
 
     def wanted_rows(self) -> ContentsFilter:

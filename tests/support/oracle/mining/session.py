@@ -13,6 +13,7 @@ from tests.support.oracle.model.database import OracleDatabase
 from tests.support.oracle.model.logs import RedoLog
 from tests.support.oracle.model.redo import OPERATION_NAMES, Operation, RedoRecord
 from tests.support.oracle.model.tables import Structure
+from tests.support.oracle.model.transactions import UNKNOWN_SEQUENCE
 
 ONLINE_CATALOG = "DICT_FROM_ONLINE_CATALOG"
 REDO_LOGS = "DICT_FROM_REDO_LOGS"
@@ -160,6 +161,7 @@ class LogMiner:
 
     def _committed(self, records: Sequence[RedoRecord], writer: StatementWriter) -> Iterator[dict[str, Any]]:
         by_transaction: dict[str, list[RedoRecord]] = {}
+        by_slot: dict[str, str] = {}
         ended: list[str] = []
         for record in records:
             if record.operation == Operation.INTERNAL:
@@ -167,7 +169,11 @@ class LogMiner:
             if record.operation == Operation.MISSING_SCN:
                 yield from self._rows(record, writer, None, 0)
                 continue
-            by_transaction.setdefault(record.xid, []).append(record)
+            slot = record.xid[: -len(UNKNOWN_SEQUENCE)]
+            # What undoes changes may have lost the sequence of its transaction.
+            xid = by_slot.get(slot, record.xid) if record.xid.endswith(UNKNOWN_SEQUENCE) else record.xid
+            by_slot[slot] = xid
+            by_transaction.setdefault(xid, []).append(record)
             if record.operation == Operation.COMMIT:
                 ended.append(record.xid)
         for xid in ended:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 ROOT = "CDB$ROOT"
 FIRST_OBJECT = 72_726
+FIRST_OBJECT_OF_SESSIONS = 172_726
 STEP = 1_000_000
 GROUPS = 3
 IDLE_RECORDS = 5
@@ -111,6 +112,7 @@ class OracleDatabase:
         self.sessions: dict[int, Session] = {}
         self._sessions = 0
         self._objects = FIRST_OBJECT
+        self._objects_of_sessions = FIRST_OBJECT_OF_SESSIONS
         self._begun = 0
         self._begun_by_sessions = 0
 
@@ -184,6 +186,7 @@ class OracleDatabase:
         supplemental: bool = True,
         logged: bool = True,
         container: str = "",
+        session: bool = False,
     ) -> Table:
         """Create a table.
 
@@ -197,15 +200,20 @@ class OracleDatabase:
             supplemental: whether changes are logged with all columns.
             logged: whether the redo has the statement; otherwise the table was there before.
             container: where it is; empty: in the pluggable database.
+            session: whether a client's session does it.
         """
-        self._objects += 1
-        number = self._objects
+        if session:
+            self._objects_of_sessions += 1
+            number = self._objects_of_sessions
+        else:
+            self._objects += 1
+            number = self._objects
         at = container or self.home
         structure = Structure(owner, name, tuple(columns), tuple(key), 1, at, supplemental)
         table = Table(number, number, structure, self.clock.scn)
         self.tables.append(table)
         if logged:
-            table.changed_scn = self.ddl(table, text or structure.ddl.rstrip(";"), user)
+            table.changed_scn = self.ddl(table, text or structure.ddl.rstrip(";"), user, session=session)
         return table
 
     def ddl(
@@ -215,6 +223,7 @@ class OracleDatabase:
         user: str = "APP",
         info: str = "USER DDL (PlSql=0 RecDep=0)",
         thread: int = 1,
+        session: bool = False,
         **changes: object,
     ) -> int:
         """Write a statement that changes a table's structure, in a transaction of its own, and return its number.
@@ -225,9 +234,10 @@ class OracleDatabase:
             user: who does it.
             info: ``INFO`` of its row.
             thread: the redo thread.
+            session: whether a client's session does it.
             changes: what it changes in ``Structure``.
         """
-        transaction = self.begin(user, thread)
+        transaction = self.begin(user, thread, session=session)
         transaction.start()
         self.write(
             thread,

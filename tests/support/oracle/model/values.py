@@ -34,7 +34,8 @@ def moment(value: datetime | Moment) -> Moment:
 
 def number_text(value: Decimal) -> str:
     """Return a number as Oracle writes it: without needless zeros, and without the zero before the point."""
-    text = f"{value.normalize(_EXACT):f}"
+    # There is no negative zero.
+    text = f"{value.normalize(_EXACT):f}" if value else "0"
     if "." in text and text.lstrip("-").startswith("0."):
         text = text.replace("0.", ".", 1)
     return text

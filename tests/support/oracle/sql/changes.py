@@ -55,6 +55,7 @@ def create(session: Session, tree: exp.Expr) -> Result:
         user=session.user,
         supplemental=False,
         container=session.container,
+        session=True,
     )
     return Result()
 

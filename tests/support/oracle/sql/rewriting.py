@@ -101,6 +101,8 @@ def rewritten(tree: exp.Expr, now: datetime) -> exp.Expr:
             return exp.Anonymous(this="concat", expressions=[again(node.this), again(node.expression)])
         if isinstance(node, exp.DataType) and node.this == exp.DataType.Type.DATE:
             return exp.DataType.build("timestamp")
+        if isinstance(node, (exp.DateTrunc, exp.TimestampTrunc)) and node.text("unit").upper() == "DD":
+            return exp.Anonymous(this="date_trunc", expressions=[exp.Literal.string("day"), again(node.this)])
         if isinstance(node, exp.CurrentTimestamp):
             return constant(now.replace(microsecond=0))
         if isinstance(node, exp.Sub) and isinstance(node.this, exp.CurrentTimestamp):

@@ -62,10 +62,10 @@ class AllChanges:
         (found,) = row.select(["SCN", "THREAD#", "XID"]).to_pylist()
         return Position(found["SCN"], found["THREAD#"], str(found["XID"] or NO_TRANSACTION).upper())
 
-    def statement_span(self, row: pa.Table) -> tuple[int, ...]:
+    def statement_span(self, row: pa.Table) -> tuple[int, int, int] | None:
         """Return nothing: its transaction isn't committed yet."""
         del row
-        return ()
+        return None
 
     def beginning(self, found: Committed, changes: pa.Table) -> tuple[int, int]:
         """Return number and time of the first change, as Debezium names them here."""

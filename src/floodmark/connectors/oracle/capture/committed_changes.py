@@ -132,10 +132,10 @@ class CommittedChanges:
         (found,) = row.select([_COMMIT_SCN, "XID"]).to_pylist()
         return Position(found[_COMMIT_SCN], _OF_NO_TRANSACTION, str(found["XID"] or NO_TRANSACTION).upper())
 
-    def statement_span(self, row: pa.Table) -> tuple[int, ...]:
+    def statement_span(self, row: pa.Table) -> tuple[int, int, int] | None:
         """Return where and when a statement's transaction began, and when it was committed."""
-        start, *times = (row[name][0] for name in _SPAN)
-        return (start.as_py(), *(one.value for one in times)) if start.is_valid else ()
+        start, began, committed = (row[name][0] for name in _SPAN)
+        return (start.as_py(), began.value, committed.value) if start.is_valid else None
 
     def beginning(self, found: Committed, changes: pa.Table) -> tuple[int, int]:
         """Return number and time at which the transaction began, as LogMiner names them."""

@@ -57,7 +57,7 @@ class Reading(Protocol):
     def statement_place(self, row: pa.Table) -> Position:
         """Return the position of a statement about tables."""
 
-    def statement_span(self, row: pa.Table) -> tuple[int, ...]:
+    def statement_span(self, row: pa.Table) -> tuple[int, int, int] | None:
         """Return what is known of a statement's transaction; see ``LoggedStatement``."""
 
     def beginning(self, found: Committed, changes: pa.Table) -> tuple[int, int]:

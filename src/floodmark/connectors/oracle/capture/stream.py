@@ -291,8 +291,10 @@ class OracleStream:
             return
         self._last = max(self._last, place)
         seconds = int(seconds_of(found.row)[0])
-        for kind, logged in self._state.schema.follow(found.row, place.scn, self._reading.statement_span(found.row)):
-            part = Part(place, seconds, place.scn, seconds, 0, 1, True)
+        span = self._reading.statement_span(found.row)
+        first_scn, first_seconds, seconds = span or (place.scn, seconds, seconds)
+        for kind, logged in self._state.schema.follow(found.row, place.scn, span or ()):
+            part = Part(place, seconds, first_scn, first_seconds, 0, 1, True)
             if kind is Kind.TRUNCATE:
                 if not self._options.skips("t"):
                     yield self._cutter.add(part, found.row, self._state.schema.tables)

@@ -143,7 +143,9 @@ class Decoder:
     def _source(self, changes: RowChanges, names: TableNames) -> Pieces:
         if self._replicated:
             return changes.replicated_source(self._options.topic_prefix, names)
-        return changes.source(self._options.topic_prefix, names, self._with_statements)
+        # Debezium has no statement of a truncate.
+        stated = self._with_statements and int(changes.kind[0]) != TRUNCATE
+        return changes.source(self._options.topic_prefix, names, stated)
 
     def _version(self, structure: TableStructure, isolation: Isolation) -> TableVersion | None:
         """Return the table version of a structure; None if it can't be made, so that its table fails."""

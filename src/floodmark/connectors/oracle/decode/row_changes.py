@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from floodmark.changes.changes import Pieces
+from floodmark.changes.changes import TRUNCATE, Pieces
 from floodmark.changes.layout_groups import TableNames, Text
 from floodmark.codecs.arrays import text_of
 from floodmark.connectors.oracle import source_block
@@ -36,7 +36,8 @@ class CommittedRows:
         commit_seconds: when it was committed.
         start_seconds: when the transaction's first change was made.
         xid: the transaction.
-        thread: the redo thread.
+        thread: the redo thread in its position.
+        redo_thread: the redo thread.
         number: the change in its transaction: as events count them from 1, or as LogMiner does.
         record: ``RS_ID``, without blanks.
         part: ``SSN``.
@@ -55,6 +56,7 @@ class CommittedRows:
     start_seconds: Numbers
     xid: pa.StringArray
     thread: Numbers
+    redo_thread: Numbers
     number: Numbers
     record: pa.StringArray
     part: Numbers
@@ -175,6 +177,9 @@ class RowChanges:
         seconds = text_of(rows.seconds)
         user = pc.coalesce(closed(string(rows.user)), pa.scalar("null"))
         statement = closed(string(rows.statement)) if with_statements else "null"
+        # Of committed transactions only, Debezium has no row for what empties a table.
+        is_of_rows = rows.has_own_numbers or int(self.kind[0]) != TRUNCATE
+        row_id = Joiner().add('"').add(rows.row_id).add('"').join(count) if is_of_rows else "null"
         rest = (
             Joiner()
             .add(rows.xid)
@@ -187,14 +192,14 @@ class RowChanges:
             .add('","ssn":')
             .add(text_of(rows.part))
             .add(',"redo_thread":')
-            .add(text_of(rows.thread))
+            .add(text_of(rows.redo_thread))
             .add(',"user_name":')
             .add(user)
             .add(',"redo_sql":')
             .add(statement)
-            .add(',"row_id":"')
-            .add(rows.row_id)
-            .add('","commit_ts_ms":')
+            .add(',"row_id":')
+            .add(row_id)
+            .add(',"commit_ts_ms":')
             .add(text_of(rows.commit_seconds))
             .add('000,"start_scn":"')
             .add(text_of(rows.start_scn))

@@ -77,6 +77,7 @@ def of_the_view(rows: pa.Table) -> dict[str, Any]:
     return {
         "xid": _texts(rows, "XID"),
         "thread": _numbers(rows, "THREAD#"),
+        "redo_thread": _numbers(rows, "THREAD#"),
         "record": pc.utf8_trim_whitespace(_texts(rows, "RS_ID")),
         "part": _numbers(rows, "SSN"),
         "user": _texts(rows, "USERNAME"),

@@ -97,8 +97,8 @@ class TableStructure:
         kind = described_type(self.columns[column])
         length = _NOT_GIVEN if kind.length is None else kind.length
         scale = _NOT_GIVEN if kind.scale is None else kind.scale
-        text = self.columns[column].type in ("CHAR", "VARCHAR2", "NCHAR", "NVARCHAR2")
-        return SourceType(kind.name, length, scale, text)
+        text = self.columns[column].type in ("CHAR", "VARCHAR2", "NCHAR", "NVARCHAR2", "CLOB", "NCLOB")
+        return SourceType(kind.name, length, scale, text, rounded=kind.scale is not None and kind.scale < 0)
 
     def default(self, column: int, codec: Codec) -> pa.Array | None:
         """Return a column's default as one raw value; None if it has none."""

@@ -66,7 +66,7 @@ class OracleChunkReader:
             return "nothing"  # the number means something else there
         table: ReadTable = chunk.table.structure
         version = self._make_version(table.structure)
-        selection = Selection(table.structure.columns, self._options.lob_enabled)
+        selection = Selection(table.structure.columns)
         statement, binds = _statement(chunk, selection, token.scn)
         own = chunk.table.statement is not None
         try:

@@ -26,21 +26,18 @@ class Selection:
     """The columns of a query.
 
     Args:
-        columns: the table's.
-        large_objects: whether large objects are read; otherwise they are unknown.
+        columns: the table's. Large objects are read whatever ``lob.enabled`` says, as Debezium does.
     """
 
-    def __init__(self, columns: Sequence[Column], large_objects: bool) -> None:
+    def __init__(self, columns: Sequence[Column]) -> None:
         self._columns = columns
-        self._read = [column for column in columns if large_objects or not column.is_large]
-        self.schema = pa.schema([(f"C{place}", _type(column)) for place, column in enumerate(self._read)])
+        self.schema = pa.schema([(f"C{place}", _type(column)) for place, column in enumerate(columns)])
         """The columns of the result."""
 
     @property
     def expressions(self) -> str:
-        """What is selected; a table may have nothing else than large objects."""
-        shown = [f"{_expression(column)} AS C{place}" for place, column in enumerate(self._read)]
-        return ", ".join(shown) or "1 AS C0"
+        """What is selected."""
+        return ", ".join(f"{_expression(column)} AS C{place}" for place, column in enumerate(self._columns))
 
     def raw_columns(self, rows: pa.Table) -> list[RawColumn]:
         """Return rows of the result as the table's columns.
@@ -48,16 +45,10 @@ class Selection:
         Raises:
             DecodeError: a value isn't what the column's type has.
         """
-        found = {
-            column.name: RawColumn(_values(rows.column(place).combine_chunks(), column))
-            for place, column in enumerate(self._read)
-        }
-        return [found.get(column.name) or _unknown(len(rows)) for column in self._columns]
-
-
-def _unknown(rows: int) -> RawColumn:
-    values = pa.nulls(rows, pa.string())
-    return RawColumn(values, pa.repeat(True, rows).to_numpy(zero_copy_only=False))
+        return [
+            RawColumn(_values(rows.column(place).combine_chunks(), column))
+            for place, column in enumerate(self._columns)
+        ]
 
 
 def _kind(column: Column) -> pa.DataType | None:

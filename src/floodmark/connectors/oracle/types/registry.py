@@ -38,7 +38,7 @@ def _bytes(column: Column, settings: OracleSettings) -> Codec:
 
 def _interval(column: Column, settings: OracleSettings) -> Codec:
     del column
-    return interval(settings.interval_handling_mode, settings)
+    return interval(settings.interval_handling_mode, settings, micros_apart=True)
 
 
 FACTORIES: Mapping[str, Factory] = {

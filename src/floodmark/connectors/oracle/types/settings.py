@@ -13,3 +13,8 @@ class OracleSettings(Settings):
 
     interval_handling_mode: str
     legacy_decimal_handling_strategy: bool = False
+
+    @property
+    def placeholder_bytes(self) -> bytes:
+        """The placeholder of an unavailable value: Debezium reads ``hex:`` as text here."""
+        return self.unavailable_value_placeholder.encode()

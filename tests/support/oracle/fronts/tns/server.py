@@ -23,6 +23,8 @@ from tests.support.oracle.sql.session import Session
 CONNECT, ACCEPT, REFUSE, DATA, MARKER = 1, 2, 4, 6, 12
 END_OF_FILE = 0x40
 SDU = 8000
+CLIENT_PACKET = 8192
+"""Bytes of a packet that is full, as ``ACCEPTED`` says."""
 NO_DATA = 1403
 # Version 318, no checksum, 2 MiB units: the answer of a server of version 19.
 ACCEPTED = bytes.fromhex("013e00010000000001000000002dc500000000000000000000002000000020000000000000")
@@ -133,7 +135,7 @@ class _Handler(socketserver.BaseRequestHandler):
                     continue
                 if struct.unpack(">H", body[:2])[0] & END_OF_FILE:
                     return
-                answer = self._answer(Reader(body[2:]))
+                answer = self._answer(Reader(self._request(body)))
                 if answer is not None:
                     self._send_data(answer)
         except (EOFError, OSError):
@@ -151,6 +153,14 @@ class _Handler(socketserver.BaseRequestHandler):
         head = self._exactly(8)
         length = struct.unpack(">I", head[:4])[0] if self._wide else struct.unpack(">H", head[:2])[0]
         return head[4], self._exactly(length - 8)
+
+    def _request(self, body: bytes) -> bytes:
+        """Return a request: the data of a packet, and of those that follow full ones."""
+        size, found = len(body), body[2:]
+        while size + 8 == CLIENT_PACKET:
+            _, body = self._receive()
+            size, found = len(body), found + body[2:]
+        return found
 
     def _exactly(self, count: int) -> bytes:
         found = b""
