@@ -21,7 +21,7 @@ log = get_logger(__name__)
 
 IDLE_WAIT_S = 0.1
 BACKLOG_WAIT_S = 0.1
-"""How long a micro-batch of a backlog waits for more log."""
+"""How long a micro-batch of a backlog waits for more log where nothing is there yet."""
 POINT_WAIT_S = 0.4
 """How long log is waited for up to a position that is needed, before a micro-batch ends without it."""
 END_CHECK_S = 3.0
@@ -116,8 +116,12 @@ class CapturedLog:
         return self._wait_for(after, target, rows, POINT_WAIT_S)
 
     def drain(self, after: str, target: str, rows: int | None) -> str:
-        """Do the same where what there is can be delivered meanwhile."""
-        return self._wait_for(after, target, rows, BACKLOG_WAIT_S)
+        """Do the same where what there is can be delivered meanwhile.
+
+        Segments that filled while the last micro-batch ran are delivered at once: the tasks would wait for more.
+        """
+        filled = rows is not None and self._capture.end(after) > after
+        return self._wait_for(after, target, rows, 0.0 if filled else BACKLOG_WAIT_S)
 
     def _wait_for(self, after: str, target: str, rows: int | None, patience_s: float) -> str:
         pinged = 0.0
