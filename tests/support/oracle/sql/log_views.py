@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from tests.support.oracle.sql.session import Session
 
 Rows = list[dict[str, Any]]
+PLACE_IN_LOG = "PLACE_IN_LOG#"
+"""A row's place in LogMiner's view, which has an order."""
 BLOCK = 512
 
 
@@ -170,8 +172,9 @@ def _parameters(session: Session) -> Rows:
 
 def _contents(session: Session) -> Rows:
     rows = session.logminer.contents(session.formats)
-    for row in rows:
+    for place, row in enumerate(rows):
         row["XID"] = bytes.fromhex(row["XID"])
+        row[PLACE_IN_LOG] = place
     return rows
 
 
@@ -214,7 +217,7 @@ LOG_VIEWS = {
     "V$LOGMNR_CONTENTS": view(
         "SCN:N SQL_REDO OPERATION_CODE:N TIMESTAMP:D XID:R CSF:N TABLE_NAME SEG_NAME SEG_OWNER OPERATION ROW_ID "
         "ROLLBACK:N STATUS:N INFO SSN:N THREAD#:N DATA_OBJ#:N DATA_OBJV#:N DATA_OBJD#:N START_SCN:N COMMIT_SCN:N "
-        "SEQUENCE#:N START_TIMESTAMP:D COMMIT_TIMESTAMP:D RS_ID USERNAME CLIENT_ID SRC_CON_NAME",
+        f"SEQUENCE#:N START_TIMESTAMP:D COMMIT_TIMESTAMP:D RS_ID USERNAME CLIENT_ID SRC_CON_NAME {PLACE_IN_LOG}:N",
         _contents,
     ),
     "V$STATNAME": view("STATISTIC#:N NAME", _statistics),

@@ -14,7 +14,7 @@ from tests.support.oracle.errors import OracleError
 from tests.support.oracle.model.tables import Column, Row, Table, ordered, unordered
 from tests.support.oracle.model.types import OracleType
 from tests.support.oracle.sql.dictionary_views import DICTIONARY_VIEWS
-from tests.support.oracle.sql.log_views import LOG_VIEWS
+from tests.support.oracle.sql.log_views import LOG_VIEWS, PLACE_IN_LOG
 from tests.support.oracle.sql.result import Result, ResultColumn
 from tests.support.oracle.sql.rewriting import rewritten
 from tests.support.oracle.sql.shown_values import TEXT, is_shown_column, shown
@@ -44,6 +44,7 @@ def answer(session: Session, tree: exp.Expr) -> Result:
     rows_of: dict[str, dict[str, Row]] = {}
     tables: dict[str, Table] = {}
     names: list[str] = []
+    contents = ""
     defined = {one.alias_or_name.upper() for one in tree.find_all(exp.CTE)}
     try:
         for place, node in enumerate(list(tree.find_all(exp.Table))):
@@ -51,6 +52,8 @@ def answer(session: Session, tree: exp.Expr) -> Result:
                 continue
             name = f"relation_{place}"
             names.append(name)
+            if node.name.upper() == "V$LOGMNR_CONTENTS":
+                contents = name
             table = _register(session, engine.connection, node, name)
             if table is not None:
                 rows_of[name], tables[name] = table[1], table[0]
@@ -60,11 +63,26 @@ def answer(session: Session, tree: exp.Expr) -> Result:
         if len(tables) == 1 and _reads_columns(tree):
             (name,) = tables
             return _projected(engine, tree, tables[name], rows_of[name], session)
+        tree = _in_order(tree, contents)
         sql = rewritten(tree, session.database.clock.now()).sql("duckdb", identify=True)
         return _result(engine.run(sql), tree)
     finally:
         for name in names:
             engine.connection.unregister(name)
+
+
+def _in_order(tree: exp.Expr, relation: str) -> exp.Expr:
+    """Return a query of LogMiner's view with an order, which DuckDB doesn't keep by itself if there are many rows."""
+    if not isinstance(tree, exp.Select) or any(tree.args.get(one) for one in ("order", "group", "distinct", "joins")):
+        return tree
+    source = tree.args["from_"].this
+    if not relation or not isinstance(source, exp.Table) or source.name != relation or not _reads_rows(tree):
+        return tree
+    return tree.order_by(exp.column(PLACE_IN_LOG, quoted=True))
+
+
+def _reads_rows(tree: exp.Select) -> bool:
+    return not any(one.find(exp.AggFunc) for one in tree.expressions)
 
 
 class Engine:
