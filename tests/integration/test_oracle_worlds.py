@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import time
 from collections.abc import Callable, Iterator
@@ -749,3 +750,26 @@ def test_statements_of_open_transactions_are_followed_with_their_commit(tmp_path
         assert [one["ddl"].split()[0] for one in statements] == ["CREATE", "ALTER"]
         assert [row["position"] for row in found] == sorted({row["position"] for row in found})
         assert [row[0] for row in applied([*rows, *found])] == [row[0] for row in scene.expected()]
+
+
+def test_a_backlog_is_read_once(tmp_path: Path) -> None:
+    with Scene(tmp_path, adapter=UNBUFFERED) as scene:
+        query, rows = stopped(scene)
+        begin = scene.database.clock.scn
+        for number in range(100, 106):
+            scene.write(number)
+            with scene.database.lock:
+                scene.database.switch_log()
+        asked = len(scene.database.statements)
+        again = scene.query(query.offset)
+        rows += again.drain()
+        scene.write(200)
+        rows += again.drain()
+        assert applied(rows) == scene.expected()
+        starts = [
+            int(found[1])
+            for one in scene.database.statements[asked:]
+            if (found := re.search(r"START_LOGMNR\(startScn => '(\d+)'", one.text))
+        ]
+        assert starts
+        assert sum(start <= begin for start in starts) <= 2

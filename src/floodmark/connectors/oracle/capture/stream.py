@@ -165,10 +165,12 @@ class OracleStream:
         assert self._windows is not None
         self._limit_session()
         conn = self._session.conn
+        # Before anything is written: then the log goes at least as far as what is looked at.
+        self._reading.watch(conn)
         if self._flush is not None and not self._options.archived_only:
             self._flush.flush(current_scn(conn))
-        self._reading.watch(conn)
-        window = self._windows.next(self._mined, self._reading.begin(self._mined))
+        begin = self._reading.begin(self._mined)
+        window = self._windows.next(self._mined, begin, self._reading.committed_only)
         if window is None:
             self._pause()
             return

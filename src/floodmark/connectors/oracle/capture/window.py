@@ -67,12 +67,13 @@ class Windows:
         """The archive destinations whose logs are read."""
         return self._destinations
 
-    def next(self, after: int, begin: int) -> Window | None:
+    def next(self, after: int, begin: int, to_the_end: bool = False) -> Window | None:
         """Return the window behind a number; None: there is nothing, or not yet.
 
         Args:
             after: the number.
             begin: the log must be read from behind this number, which is no larger.
+            to_the_end: whether the window has all there is, not only some logs.
 
         Raises:
             LogGoneError: a log was deleted, or has been missing for too long.
@@ -92,7 +93,8 @@ class Windows:
             return None
         # A closed thread may have nothing behind the number.
         following = [one for one in logs if one.next > after]
-        chosen, end = first_logs(following, threads, options.log_count_min, self._log_bytes, upto)
+        count = 0 if to_the_end else options.log_count_min
+        chosen, end = first_logs(following, threads, count, self._log_bytes, upto)
         if end <= after or not chosen:
             return None
         read = [one for one in logs if one.next <= after]
