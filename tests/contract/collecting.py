@@ -30,6 +30,12 @@ def each(name: str, choose: Callable[[Capabilities], Sequence[Any]]) -> Callable
     return mark
 
 
+def of_snapshots(test: T) -> T:
+    """Leave a test to ``make chaos`` for further logs of one database: how tables are read is the same with all."""
+    vars(test)["of_snapshots"] = True
+    return test
+
+
 def collected(test: Any, connectors: Sequence[ConnectorUnderTest]) -> tuple[tuple[str, ...], list[tuple[Any, ...]]]:
     """Return the names of a test's arguments that vary by connector, and their values."""
     wanted = getattr(test, "needs", ())
@@ -38,3 +44,8 @@ def collected(test: Any, connectors: Sequence[ConnectorUnderTest]) -> tuple[tupl
         return ("connector",), [(one,) for one in able]
     name, choose = test.each
     return ("connector", name), [(one, value) for one in able for value in choose(one.capabilities)]
+
+
+def is_long(test: Any, connector: ConnectorUnderTest) -> bool:
+    """Return whether ``make test`` leaves a test out."""
+    return connector.is_further_log and getattr(test, "of_snapshots", False)

@@ -11,7 +11,7 @@ from typing import Protocol
 import pytest
 
 from tests.contract.adapters import CONNECTORS
-from tests.contract.collecting import collected
+from tests.contract.collecting import collected, is_long
 from tests.contract.query import Query
 from tests.contract.under_test import ConnectorUnderTest, SourceUnderTest
 from tests.support.hurry import hurry
@@ -22,7 +22,9 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "connector" in metafunc.fixturenames:
         names, values = collected(metafunc.function, CONNECTORS)
         ids = ["-".join([one[0].name, *map(str, one[1:])]) for one in values]
-        metafunc.parametrize(names, values, ids=ids)
+        marks = [[pytest.mark.long] if is_long(metafunc.function, one[0]) else [] for one in values]
+        params = [pytest.param(*one, id=id_, marks=mark) for one, id_, mark in zip(values, ids, marks, strict=True)]
+        metafunc.parametrize(names, params)
 
 
 @pytest.fixture(autouse=True)

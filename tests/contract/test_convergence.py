@@ -11,7 +11,7 @@ import random
 
 import pytest
 
-from tests.contract.collecting import each
+from tests.contract.collecting import each, of_snapshots
 from tests.contract.conftest import Start
 from tests.contract.crowd import Crowd
 from tests.contract.internals import look_for_new_tables_at_once
@@ -35,6 +35,7 @@ def ways(able: Capabilities) -> list[Way]:
     return [(way, case) for way in found for case in range(CASES)]
 
 
+@of_snapshots
 @each("way", ways)
 def test_tables_converge_and_no_row_goes_back(
     connector: ConnectorUnderTest,

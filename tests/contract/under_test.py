@@ -135,12 +135,14 @@ class ConnectorUnderTest(Protocol):
         capabilities: what the connector can do.
         required: the options without which it refuses to start, besides those that every connector requires.
         kept: directories below the source's own in ``state.dir`` whose files are more than a cache.
+        is_further_log: whether it is another way to read the log of a database that the suite tests already.
     """
 
     name: str
     capabilities: Capabilities
     required: tuple[str, ...]
     kept: tuple[str, ...]
+    is_further_log: bool
 
     def open(self, fixture: Callable[[str], Any]) -> AbstractContextManager[SourceUnderTest]:
         """Make a database on a server that tests share.

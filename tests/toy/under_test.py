@@ -26,6 +26,7 @@ class NotebookUnderTest(Generic[Capabilities]):
     name: str = "notebook"
     required: tuple[str, ...] = ("notebook.path",)
     kept: tuple[str, ...] = ()
+    is_further_log = False
 
     def __init__(self, capabilities: Capabilities) -> None:
         self.capabilities = capabilities

@@ -25,6 +25,7 @@ class BinlogUnderTest:
     capabilities = Capabilities(refuses_no_tables=False)
     required: tuple[str, ...] = ("database.hostname", "database.user")
     kept: tuple[str, ...] = ("schema-history",)
+    is_further_log = False
 
     def __init__(self, flavor: Flavor) -> None:
         self.name: str = flavor

@@ -37,10 +37,12 @@ class OracleUnderTest:
     capabilities = Capabilities(watermarks=False, refuses_no_tables=False, log_rests=False)
     required: tuple[str, ...] = ("database.user", "database.dbname")
     kept: tuple[str, ...] = ("schema-history",)
+    is_further_log = False
 
     def __init__(self, adapter: str) -> None:
         self.name = f"oracle-{adapter}"
         self._adapter = adapter
+        self.is_further_log = adapter != "logminer"
 
     @contextmanager
     def open(self, fixture: Callable[[str], Any]) -> Iterator[SourceUnderTest]:

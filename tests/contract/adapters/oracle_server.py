@@ -69,6 +69,7 @@ class OracleServerUnderTest:
     capabilities = Capabilities(watermarks=False, refuses_no_tables=False, log_rests=False, loses_log=False)
     required: tuple[str, ...] = ("database.user", "database.dbname")
     kept: tuple[str, ...] = ("schema-history",)
+    is_further_log = False
 
     def __init__(self, server: Server, adapter: str) -> None:
         self.name = f"oracle-server-{adapter}"

@@ -28,6 +28,7 @@ class PostgresUnderTest:
     capabilities = Capabilities(holds_log=True)
     required: tuple[str, ...] = ("database.hostname", "database.user", "database.dbname")
     kept: tuple[str, ...] = ()
+    is_further_log = False
 
     def __init__(self, version: int) -> None:
         self.name = f"postgres-{version}"
