@@ -71,7 +71,11 @@ PURPOSES: Sequence[Purpose] = (
         r"|SELECT TIMESTAMP_TO_SCN",
         "Floodmark reads tables that were altered a moment ago by waiting for ORA-01466; times come with their number.",
     ),
-    Purpose("open transactions", r"SELECT MIN\(START_SCN\)FROM GV\$TRANSACTION", "Debezium skips them by default."),
+    Purpose(
+        "open transactions",
+        r"SELECT MIN\(START_SCN\)FROM GV\$TRANSACTION|SELECT P\.LOCAL_TRAN_ID",
+        "Debezium skips them.",
+    ),
     Purpose(
         "the database, its threads and settings",
         r"SELECT .*FROM V\$(DATABASE|THREAD|PARAMETER)|SELECT .*NLS_DATABASE_PARAMETERS",
