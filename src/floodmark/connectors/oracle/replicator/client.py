@@ -177,7 +177,7 @@ class ReplicatorClient:
 
     def _split(self) -> None:
         """Take the messages that are complete."""
-        place, view = 0, bytes(self._buffer)
+        place, view = 0, self._buffer
         while len(view) - place >= LENGTH.size:
             (size,), begin = LENGTH.unpack_from(view, place), place + LENGTH.size
             if size == LONG:
@@ -193,7 +193,7 @@ class ReplicatorClient:
                 )
             if len(view) - begin < size:
                 break
-            self._messages.append(view[begin : begin + size])
+            self._messages.append(bytes(view[begin : begin + size]))
             place = begin + size
         del self._buffer[:place]
 
