@@ -8,7 +8,6 @@ it. Here ``GV$TRANSACTION`` says what is open.
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Iterator
 
 import numpy as np
@@ -16,11 +15,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from floodmark.connectors.oracle.capture.oldest_open import OldestOpen
 from floodmark.connectors.oracle.mining.operations import Operation
 from floodmark.connectors.oracle.mining.transactions import NO_TRANSACTION, Committed, OpenTransactions
 from floodmark.connectors.oracle.position import Position
 from floodmark.connectors.oracle.server.connection import Connection
-from floodmark.connectors.oracle.server.database import current_scn, oldest_open_transaction
 from floodmark.errors import UnreadableLogError
 
 Numbers = NDArray[np.int64]
@@ -37,8 +36,7 @@ class CommittedChanges:
     committed_only = True
 
     def __init__(self) -> None:
-        # What is committed behind the first number of a pair began at the second one, or later.
-        self._watched: deque[tuple[int, int]] = deque()
+        self._open = OldestOpen(0, 0)
         self._begin = 0
         self._statements: list[pa.Table] = []
         self._ends: list[pa.Table] = []
@@ -46,33 +44,23 @@ class CommittedChanges:
     def first(self, begin: int, delivered: Position) -> int:
         """Return the number behind which the first window begins: the position's, as only commits count."""
         after = delivered.scn - 1
-        self._watched.append((after, min(begin, after) + 1))
+        self._open = OldestOpen(after, min(begin, after))
         return after
 
     def watch(self, conn: Connection) -> None:
-        """Look at where the oldest transaction began that is open.
-
-        What isn't open meanwhile was committed before the second look at the newest number, or begins behind the first
-        one. In a cluster, each answer of another instance carries its newest number, so that holds there as well.
-        """
-        before = current_scn(conn)
-        oldest = oldest_open_transaction(conn)
-        self._watched.append((current_scn(conn), before if oldest is None else min(oldest, before)))
+        """Look at where the oldest transaction began that is open."""
+        self._open.look(conn)
 
     def begin(self, after: int) -> int:
         """Return the number behind which all transactions lie as a whole that are committed in a window."""
-        self._begin = self._oldest(after) - 1
+        self._begin = self._open.begin(after)
         return self._begin
 
     def oldest(self, scn: int, transactions: OpenTransactions) -> int | None:
         """Return where the oldest transaction began that is committed behind a number, or will be."""
         del transactions
-        while len(self._watched) > 1 and self._watched[1][0] <= scn:
-            self._watched.popleft()
-        return self._oldest(scn)
-
-    def _oldest(self, scn: int) -> int:
-        return next((low for seen, low in reversed(self._watched) if seen <= scn), self._watched[0][1])
+        self._open.forget(scn)
+        return self._open.begin(scn) + 1
 
     def ordered(self, rows: pa.Table, after: int) -> Iterator[pa.Table]:
         """Yield rows in the order of their commits, and the ends of transactions behind all changes of their number.
