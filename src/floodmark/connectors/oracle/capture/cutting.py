@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import pairwise
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -45,6 +46,12 @@ def size_of(rows: pa.Table) -> int:
     """Return about how many bytes rows have; to ask each column takes longer than all else for a small transaction."""
     statements: int = rows["SQL_REDO"].nbytes
     return statements + _OTHER_BYTES * len(rows)
+
+
+def segments_of(rows: pa.Table, segment_bytes: int) -> Iterator[tuple[int, int]]:
+    """Yield where pieces of rows begin and end that are no larger than a segment."""
+    count = min(-(-size_of(rows) // segment_bytes), len(rows))
+    yield from pairwise(len(rows) * part // count for part in range(count + 1))
 
 
 class Cutter:

@@ -6,7 +6,6 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
-from itertools import pairwise
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -17,7 +16,8 @@ from floodmark.capture.places import Places
 from floodmark.capture.spool_files import SpoolFiles
 from floodmark.connectors.oracle.capture.all_changes import AllChanges
 from floodmark.connectors.oracle.capture.committed_changes import CommittedChanges
-from floodmark.connectors.oracle.capture.cutting import Cutter, size_of
+from floodmark.connectors.oracle.capture.cutting import Cutter, segments_of
+from floodmark.connectors.oracle.capture.left_out import leave_out
 from floodmark.connectors.oracle.capture.reading import Reading
 from floodmark.connectors.oracle.capture.retention import scn_at_age
 from floodmark.connectors.oracle.capture.wanted_rows import WantedRows
@@ -46,7 +46,7 @@ from floodmark.connectors.oracle.server.connection import Connection, close, con
 from floodmark.connectors.oracle.server.database import current_scn
 from floodmark.connectors.oracle.server.flush import FlushTables
 from floodmark.connectors.oracle.structures.table import Table
-from floodmark.errors import ConnectError, SourceStateError, UnreadableLogError
+from floodmark.errors import ConnectError, UnreadableLogError
 from floodmark.logger import get_logger
 
 log = get_logger(__name__)
@@ -306,9 +306,7 @@ class OracleStream:
     def _pieces_of(self, found: Committed) -> Iterator[tuple[pa.Table, bool]]:
         """Yield the changes of a transaction in pieces no larger than a segment, and whether they are the last."""
         for number, rows in enumerate(found.changes):
-            count = min(-(-size_of(rows) // self._options.segment_bytes), len(rows))
-            bounds = [len(rows) * part // count for part in range(count + 1)]
-            for begin, end in pairwise(bounds):
+            for begin, end in segments_of(rows, self._options.segment_bytes):
                 yield rows.slice(begin, end - begin), end == len(rows) and number == len(found.changes) - 1
 
     def _tables_of(self, rows: pa.Table, commit_scn: int) -> Mapping[str, Table]:
@@ -328,12 +326,7 @@ class OracleStream:
 
     def _tell(self, found: Unshown) -> None:
         """Stop at what LogMiner doesn't show, or go on and tell of the gap, as the options say."""
-        mode = self._options.event_processing_failure_handling_mode
-        if mode == "fail":
-            raise SourceStateError(f"{found.what} (change number {found.scn})", _UNSHOWN_CURE)
-        option = f"event.processing.failure.handling.mode={mode}"
-        self._state.gaps.add(Gap(behind(found.scn - 1), behind(found.scn), found.what, option))
-        log.warning("change_is_left_out", scn=found.scn, reason=found.what)
+        leave_out(self._options, self._state.gaps, found.scn, found.what, _UNSHOWN_CURE)
 
     def _abandon(self, upto: int) -> None:
         """Leave out transactions that have been open for longer than the option lets them, and tell of that."""

@@ -5,14 +5,13 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from itertools import pairwise
 
 import numpy as np
 import pyarrow as pa
 
-from floodmark.capture.gaps import Gap
 from floodmark.capture.log_stream import Cut
-from floodmark.connectors.oracle.capture.cutting import Cutter, size_of
+from floodmark.connectors.oracle.capture.cutting import Cutter, segments_of
+from floodmark.connectors.oracle.capture.left_out import leave_out
 from floodmark.connectors.oracle.capture.stream import CaptureState
 from floodmark.connectors.oracle.continuity.check import prove
 from floodmark.connectors.oracle.continuity.resume_point import ResumePoint
@@ -31,9 +30,6 @@ from floodmark.connectors.oracle.replicator.protocol import ResponseCode
 from floodmark.connectors.oracle.replicator.transactions import Changes, Checkpoint, Key, Transactions
 from floodmark.connectors.oracle.server.connection import Connection, close
 from floodmark.errors import ConnectError, SourceStateError, UnreadableLogError
-from floodmark.logger import get_logger
-
-log = get_logger(__name__)
 
 STALL_S = 1.0
 """How long the server may send nothing inside a transaction before what has come of it is delivered: it may wait until
@@ -46,6 +42,10 @@ out by the numbers where transactions began, so it would leave out long ones."""
 _WITHOUT_CHECKPOINT_S = 60
 """No two commits this far apart are sent without a checkpoint between them."""
 _NUMBER = "SEQUENCE#"
+_GONE_CURE = (
+    "Ways out: leave the table out; read it again later (execute-snapshot) with "
+    "event.processing.failure.handling.mode=warn, which tells of the gap and goes on."
+)
 
 
 class ReplicatorStream:
@@ -281,11 +281,9 @@ class ReplicatorStream:
         tables, missing = self._state.schema.tables_of(rows, found.commit.scn)
         for name in missing:
             what = f"The log has changes of {name}, which the dictionary doesn't have any more."
-            self._tell(found.commit.scn, what)
-        count = min(-(-size_of(rows) // self._options.segment_bytes), len(rows))
-        bounds = [len(rows) * part // count for part in range(count + 1)]
+            leave_out(self._options, self._state.gaps, found.commit.scn, what, _GONE_CURE)
         first_scn, first_seconds = rows["SCN"][0].as_py(), rows["TIMESTAMP"][0].value
-        for begin, end in pairwise(bounds):
+        for begin, end in segments_of(rows, self._options.segment_bytes):
             some = rows.slice(begin, end - begin)
             ends = found.ends and end == len(rows)
             done = some[_NUMBER][0].as_py() - 1
@@ -304,19 +302,6 @@ class ReplicatorStream:
                     self._cutter.add(part, rows, self._state.schema.tables)
             elif logged.changes and self._options.include_schema_changes:
                 self._cutter.add(part.without(1), rows.slice(0, 0), {}, replace(logged, thread=0))
-
-    def _tell(self, scn: int, what: str) -> None:
-        """Stop at what can't be decoded, or go on and tell of the gap, as the options say."""
-        mode = self._options.event_processing_failure_handling_mode
-        if mode == "fail":
-            raise SourceStateError(
-                f"{what} (change number {scn})",
-                "Ways out: leave the table out; read it again later (execute-snapshot) with "
-                "event.processing.failure.handling.mode=warn, which tells of the gap and goes on.",
-            )
-        option = f"event.processing.failure.handling.mode={mode}"
-        self._state.gaps.add(Gap(behind(scn - 1), behind(scn), what, option))
-        log.warning("change_is_left_out", scn=scn, reason=what)
 
     def _remember(self, position: str) -> None:
         """Record what belongs to a position, once: an offset may have it."""
