@@ -63,8 +63,8 @@ check: $(STAMP)
 # More processes than most machines have cores to spare: much of the time goes into waiting for servers and for Spark.
 test: $(STAMP)
 	$(MAKE) --jobs 2 check $(OLDER_INSTALLED)
-	FLOODMARK_SHORT=1 FLOODMARK_GENERATED_CASES=80 $(BIN)/python -m pytest --numprocesses 3 --dist worksteal -m 'not long'
-	$(MAKE) test-spark
+	FLOODMARK_SHORT=1 FLOODMARK_GENERATED_CASES=80 $(BIN)/python -m pytest --numprocesses 4 --dist worksteal -m 'not long'
+	$(MAKE) --jobs 2 test-spark
 
 test-spark: $(OLDER_SPARK:%=test-spark-%)
 

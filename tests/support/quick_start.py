@@ -36,7 +36,7 @@ FLAGS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xlog:disable -Xlog:all=warnin
 OPTIONS = "SPARK_SUBMIT_OPTS"
 """What Spark's scripts give to the JVM of a session."""
 LAUNCHER_OPTIONS = "SPARK_LAUNCHER_OPTS"
-TIMEOUT_S = within(180)
+TIMEOUT_S = within(600)
 UNCHECKED = py_compile.PycInvalidationMode.UNCHECKED_HASH
 UNUSED = re.compile(r"/(tests|ml|mllib|connect)/|/pyspark/pandas/")
 INSTALLED = Path(pyspark.__file__).parent
