@@ -354,7 +354,12 @@ SECTIONS: list[tuple[str, list[Mistake]]] = [
         [
             option("transforms=unwrap"),
             option("transforms.unwrap.type=io.debezium.transforms.ExtractNewRecordState"),
-            option("predicates=isOrders"),
+            option("transforms=unwrap", "transforms.unwrap.type=io.debezium.transforms.outbox.EventRouter"),
+            option(
+                "transforms=unwrap",
+                "transforms.unwrap.type=io.debezium.transforms.ExtractNewRecordState",
+                "transforms.unwrap.delete.handling.mode=rewrite",
+            ),
             option("key.converter=io.confluent.connect.avro.AvroConverter"),
             option("header.converter.schemas.enable=true"),
             option("database.sslfactory=org.postgresql.ssl.NonValidatingFactory"),

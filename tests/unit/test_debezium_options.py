@@ -129,8 +129,8 @@ def test_an_accepted_option_is_logged_once(monkeypatch: pytest.MonkeyPatch) -> N
 @pytest.mark.parametrize(
     ("name", "value", "words"),
     [
-        ("transforms", "unwrap", ("transforms", "Spark")),
-        ("transforms.unwrap.type", "x", ("transforms.unwrap.type",)),
+        ("transforms", "unwrap", ("transforms.unwrap.type", "required")),
+        ("transforms.unwrap.type", "x", ("transforms.unwrap.type", "Add it to 'transforms'")),
         ("key.converter", "io.confluent.connect.avro.AvroConverter", ("AvroConverter", "JsonConverter")),
         ("connector.class", "io.debezium.connector.mysql.MySqlConnector", ("PostgresConnector",)),
         ("max.queue.sizes", "1", ("Unknown option",)),
@@ -172,7 +172,7 @@ def test_wrong_options(name: str, value: str, words: tuple[str, ...]) -> None:
             ("schema.history.internal.kafka.topic", "required"),
         ),
         ("database.server.id", "0", ("database.server.id",)),
-        ("transforms", "unwrap", ("Spark",)),
+        ("post.processors", "reselector", ("Spark",)),
     ],
 )
 def test_wrong_options_of_mysql(name: str, value: str, words: tuple[str, ...]) -> None:

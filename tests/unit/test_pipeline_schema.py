@@ -209,7 +209,7 @@ def test_what_floodmark_accepts_is_right(content: dict[str, Any]) -> None:
         source("database.server.id", 7),
         source("slot.name", "shop", REQUIRED_MYSQL),
         source("isbn.type", "x"),
-        source("transforms", "unwrap"),
+        source("post.processors", "reselector"),
         source("key.converter", "io.confluent.connect.avro.AvroConverter"),
         whole(source={"connector": "postgres"}),
         whole(source={"database.hostname": "db"}),

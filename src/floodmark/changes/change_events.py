@@ -10,11 +10,11 @@ from numpy.typing import NDArray
 
 from floodmark.changes.changes import C, Rows
 from floodmark.changes.layout_groups import Text
-from floodmark.changes.table_version import TableVersion
+from floodmark.changes.table_version import KeyHeader, TableVersion
 from floodmark.codecs.raw_column import RawColumn, take_columns
 from floodmark.config.common import CommonOptions
-from floodmark.events.columns import HEADERS, EventGroup
-from floodmark.events.json_text import Fragment
+from floodmark.events.columns import EventGroup
+from floodmark.events.json_text import Fragment, Pieces
 
 NEW_KEY, OLD_KEY = "__debezium.newkey", "__debezium.oldkey"
 
@@ -75,18 +75,14 @@ class ChangeEvents:
         before = version.encode_old(take_columns(old, index), complete)
         after = version.encode(take_columns(new, index))
         if not self._options.skips(self._delete):
-            deleted = self.event(part, "d", before, None, DELETED)
-            deleted.columns["headers"] = _headers(NEW_KEY, version.keys(after, len(index), bare=True))
-            yield deleted
+            header = NEW_KEY, version.keys(after, len(index), bare=True)
+            yield self.event(part, "d", before, None, DELETED, header)
             if version.tombstones:
-                tombstone = self._tombstone(part, deleted.columns["key"])
-                tombstone.columns["headers"] = deleted.columns["headers"]
-                yield tombstone
+                yield self._tombstone(part, before, header)
         if self._options.skips(self._create):
             return
-        created = self.event(part, "c", version.left_by_create(before), after, CREATED)
-        created.columns["headers"] = _headers(OLD_KEY, version.keys(before, len(index), bare=True))
-        yield created
+        header = OLD_KEY, version.keys(before, len(index), bare=True)
+        yield self.event(part, "c", version.left_by_create(before), after, CREATED, header)
 
     def update_counts(
         self, version: TableVersion, old: Sequence[RawColumn], new: Sequence[RawColumn], complete: bool
@@ -115,10 +111,10 @@ class ChangeEvents:
             old: the old rows.
             complete: whether all columns of the old rows are known.
         """
-        group = self.event(rows, "d", rows.version.encode_old(old, complete), None, DELETED)
-        yield group
+        before = rows.version.encode_old(old, complete)
+        yield self.event(rows, "d", before, None, DELETED)
         if rows.version.tombstones:
-            yield self._tombstone(rows, group.columns["key"])
+            yield self._tombstone(rows, before)
 
     def truncates(self, rows: Rows[C], table: int = 0) -> EventGroup:
         """Return the events of truncates.
@@ -136,6 +132,7 @@ class ChangeEvents:
         before: Sequence[Fragment] | None,
         after: Sequence[Fragment] | None,
         sub: int = 0,
+        header: KeyHeader | None = None,
     ) -> EventGroup:
         """Return one event for each change.
 
@@ -145,34 +142,43 @@ class ChangeEvents:
             before: the encoded old rows.
             after: the encoded new rows.
             sub: the events' position among those of their change.
+            header: a header that they have.
         """
         # The rows are in the log's order, so the last one has the highest position.
         rows.version.admit(rows.changes.place(len(rows) - 1))
-        block = None
-        if rows.blocks is not None:
-            # The create of a changed key comes after its delete, unless that is left out.
-            later = int(sub == CREATED and operation == "c" and not self._options.skips(self._delete))
-            block = rows.blocks.pieces(rows.changes.order, sub if operation == "t" else 0, later)
-        columns = rows.version.columns(operation, len(rows), before, after, rows.source, block)
+        columns = rows.version.columns(
+            operation,
+            len(rows),
+            before,
+            after,
+            rows.source,
+            self._block(rows, operation, sub),
+            topic=rows.names.topic,
+            header=header,
+        )
         return self._group(rows, operation, columns, sub)
 
-    def _tombstone(self, rows: Rows[C], keys: pa.StringArray) -> EventGroup:
-        return self._group(rows, "d", {"key": keys, "value": pa.nulls(len(rows), pa.string())}, TOMBSTONE)
+    def _tombstone(self, rows: Rows[C], row: Sequence[Fragment], header: KeyHeader | None = None) -> EventGroup:
+        block = self._block(rows, "d", DELETED)
+        columns = rows.version.tombstone_columns(
+            len(rows), row, rows.source, block, topic=rows.names.topic, header=header
+        )
+        return self._group(rows, "d", columns, TOMBSTONE)
+
+    def _block(self, rows: Rows[C], operation: str, sub: int) -> Pieces | None:
+        """Return the pieces of the events' transaction blocks; None: there are none."""
+        if rows.blocks is None:
+            return None
+        # The create of a changed key comes after its delete, unless that is left out.
+        later = int(sub == CREATED and operation == "c" and not self._options.skips(self._delete))
+        return rows.blocks.pieces(rows.changes.order, sub if operation == "t" else 0, later)
 
     def _group(self, rows: Rows[C], operation: str, columns: dict[str, pa.Array], sub: int) -> EventGroup:
         shown = min(sub, SUBS - 1)
         every: dict[str, Text] = {
-            **columns,
             **rows.changes.columns(shown, rows.names),
             **rows.constants,
+            **columns,
             "op": operation,
         }
         return EventGroup.of(rows.changes.order * SUBS + shown, every)
-
-
-def _headers(name: str, values: pa.StringArray) -> pa.ListArray:
-    """Return a list of one header for each row."""
-    rows = len(values)
-    names = pa.repeat(pa.scalar(name), rows)
-    entries = pa.StructArray.from_arrays([names, values.cast(pa.binary())], fields=list(HEADERS.value_type))
-    return pa.ListArray.from_arrays(pa.array(np.arange(rows + 1, dtype=np.int32)), entries, type=HEADERS)

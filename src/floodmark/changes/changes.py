@@ -13,12 +13,10 @@ from numpy.typing import NDArray
 from floodmark.changes.layout_groups import TableNames, Text
 from floodmark.changes.structure import Structure
 from floodmark.changes.table_version import TableVersion
+from floodmark.events.json_text import Pieces, of_rows
 
 INSERT, UPDATE, DELETE, TRUNCATE = (ord(letter) for letter in "IUDT")
 OPERATIONS = {INSERT: "c", UPDATE: "u", DELETE: "d", TRUNCATE: "t"}
-
-Pieces = list[Text]
-"""Pieces of a text, each either the same for all rows or an array with one text a row."""
 
 
 class Changes(Protocol):
@@ -102,5 +100,5 @@ class Rows(Generic[C]):
     def select(self, index: NDArray[np.int64]) -> Rows[C]:
         """Return some of the rows."""
         at = pa.array(index)
-        source = [piece if isinstance(piece, str) else piece.take(at) for piece in self.source]
+        source = of_rows(self.source, at)
         return replace(self, changes=self.changes.select(index), names=self.names.take(at), source=source)

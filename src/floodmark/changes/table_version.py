@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -18,13 +18,19 @@ from floodmark.codecs.codec import Codec, one_json
 from floodmark.codecs.raw_column import RawColumn
 from floodmark.config.common import CommonOptions
 from floodmark.errors import DecodeError, describe
-from floodmark.events.columns import EVENT_SCHEMA, EventGroup, assemble
+from floodmark.events.columns import EVENT_SCHEMA, EventGroup, assemble, header_lists
 from floodmark.events.connect_schema import Raw, field_schema
 from floodmark.events.envelope import EnvelopeBuilder
 from floodmark.events.json_text import Fragment, closed, string
 from floodmark.events.names import adjusted_schema_name
 from floodmark.events.topics import table_topic
 from floodmark.json_data import Json
+from floodmark.transforms.chain import Chain
+from floodmark.transforms.envelopes import envelopes
+from floodmark.transforms.records import Header, Records, Text
+
+KeyHeader: TypeAlias = tuple[str, pa.StringArray]
+"""The name of a header, and the keys that are its values, as JSON."""
 
 
 class _Slot(NamedTuple):
@@ -44,13 +50,9 @@ class _Slot(NamedTuple):
     null: str | None
     lacking: str
 
-    def encode(self, values: pa.Array) -> Fragment:
-        """Return values as JSON."""
-        fragment = self.codec.encode(values)
-        if self.null is None or not fragment.text.null_count:
-            return fragment
-        null = self.null[1:-1] if fragment.quoted else self.null
-        return Fragment(fragment.text.fill_null(null), fragment.quoted)
+    def filled(self, fragment: Fragment) -> Fragment:
+        """Return JSON with the column's default in the place of null, unless options leave that out."""
+        return fragment if self.null is None else fragment.filled(self.null)
 
     def schema(self, field: Field) -> dict[str, Json]:
         """Return the schema of the field that holds the column."""
@@ -68,6 +70,7 @@ class TableVersion:
         self.structure = structure
         columns = structure.columns
         self._tombstones = options.tombstones_on_delete
+        self._chain = Chain(options) if options.transforms else None
         plan = plan_columns(structure, options)
         self.names = [column.name for column in columns]
         self.key_indices = [self.names.index(name) for name in structure.key]
@@ -119,6 +122,9 @@ class TableVersion:
         after: Sequence[Fragment] | None,
         source: Sequence[str | pa.StringArray],
         transaction: Sequence[str | pa.StringArray] | None = None,
+        *,
+        topic: Text = "",
+        header: KeyHeader | None = None,
     ) -> dict[str, pa.Array]:
         """Return the output columns that hold the rows.
 
@@ -129,12 +135,46 @@ class TableVersion:
             after: the new rows, as ``encode`` returned them.
             source: pieces of the source block's text.
             transaction: pieces of the transaction block's text; None: there is none.
+            topic: where they go.
+            header: a header that they have.
         """
         row = after if after is not None else before
         keys = pa.nulls(rows, pa.string()) if row is None else self.keys(row, rows)
         width = len(self._row)
         old, new = (None if fields is None else fields[:width] for fields in (before, after))
-        return {"key": keys, "value": self.builder.values(operation, rows, old, new, source, transaction)}
+        if self._chain is None:
+            columns = {"key": keys, "value": self.builder.values(operation, rows, old, new, source, transaction)}
+            return columns if header is None else {**columns, "headers": header_lists([header], rows)}
+        value = envelopes(self.builder.schema, operation, rows, old, new, source, transaction)
+        return self._chain.columns(Records(rows, topic, keys, value, _headers(header), np.arange(rows)))
+
+    def tombstone_columns(
+        self,
+        rows: int,
+        row: Sequence[Fragment],
+        source: Sequence[Text],
+        transaction: Sequence[Text] | None,
+        *,
+        topic: Text = "",
+        header: KeyHeader | None = None,
+    ) -> dict[str, pa.Array]:
+        """Return the output columns of the tombstones that follow the deletes of rows.
+
+        Args:
+            rows: how many.
+            row: the deleted rows, as ``encode_old`` returned them.
+            source: of the deletes, as for ``columns``.
+            transaction: of the deletes.
+            topic: where they go.
+            header: a header that they have.
+        """
+        keys = self.keys(row, rows)
+        if self._chain is None:
+            columns = {"key": keys, "value": pa.nulls(rows, pa.string())}
+            return columns if header is None else {**columns, "headers": header_lists([header], rows)}
+        deleted = envelopes(self.builder.schema, "d", rows, row[: len(self._row)], None, source, transaction)
+        records = Records(rows, topic, keys, None, _headers(header), np.arange(rows), deleted)
+        return self._chain.columns(records)
 
     def encode(self, columns: Sequence[RawColumn]) -> list[Fragment]:
         """Return the JSON of new rows, followed by the fields that only their keys need.
@@ -184,17 +224,20 @@ class TableVersion:
 
     def _encoded(self, slot: _Slot, values: pa.Array) -> Fragment:
         try:
-            return slot.encode(values)
+            fragment = slot.codec.encode(values)
         except Exception as exc:
             # Whatever the error is, the values aren't what the server writes for the type.
             name = self.names[slot.column]
             raise DecodeError(f"The column '{name}' holds what its type does not have: {describe(exc)}") from exc
+        # Transforms see whether a value is null.
+        return fragment if self._chain else slot.filled(fragment)
 
     def keys(self, row: Sequence[Fragment], rows: int, bare: bool = False) -> pa.StringArray:
         """Return the rows' keys, without their schema if ``bare``; null for a table without key."""
         every_row = np.zeros(rows, np.int64)
         constants = [fragment.take(every_row) for fragment in self._constants]
-        return self.builder.keys([*(row[place] for place in self._key), *constants], rows, bare)
+        fields = [self._slots[place].filled(row[place]) if self._chain else row[place] for place in self._key]
+        return self.builder.keys([*fields, *constants], rows, bare)
 
     def key_changed(
         self, old: Sequence[RawColumn], new: Sequence[RawColumn], complete: bool = False
@@ -227,6 +270,10 @@ class TableVersion:
             if before is not None and after is not None:
                 changed |= _differ(before, after)
         return changed
+
+
+def _headers(header: KeyHeader | None) -> tuple[Header, ...]:
+    return () if header is None else (Header(header[0], Fragment(header[1])),)
 
 
 def _slot(structure: Structure, index: int, bare: Codec, shown: Codec, options: CommonOptions) -> _Slot:

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from floodmark.changes.schema_changes import differences, heed, holds
 from floodmark.changes.structure import Structure
-from floodmark.changes.table_version import TableVersion
+from floodmark.changes.table_version import KeyHeader, TableVersion
 from floodmark.codecs.arrays import Mask, repeated, valid
 from floodmark.codecs.raw_column import RawColumn
 from floodmark.config.common import CommonOptions
@@ -180,12 +180,15 @@ class RowVersion(TableVersion):
         after: Sequence[pa.Array] | None,
         source: Sequence[str | pa.StringArray],
         transaction: Sequence[str | pa.StringArray] | None = None,
+        *,
+        topic: str | pa.StringArray = "",
+        header: KeyHeader | None = None,
     ) -> dict[str, pa.Array]:
         """Return the columns of the rows, the names that ``encode`` listed, and the key.
 
         The names are those of the new row, or of the old row of a delete.
         """
-        del operation, source, transaction
+        del operation, source, transaction, topic, header
         row = before if after is None else after
         return {
             **self._sides(self._structure(before, rows), self._structure(after, rows)),

@@ -15,6 +15,7 @@ from floodmark.config.kafka_clients import SIGNAL_CONSUMER, refuse_java_names
 from floodmark.config.model import OWN, Family, Patterns, SecretFamily, Words, matches, nearest, option
 from floodmark.config.snapshot import MIB
 from floodmark.config.stream import StreamOptions
+from floodmark.config.transforms import TransformSettings, parse_transforms
 
 OPERATIONS = ("c", "u", "d", "t")
 _OPERATION_WORDS = {
@@ -143,6 +144,32 @@ class CommonOptions(ColumnOptions, StreamOptions, ABC):
         "value.converter.replace.null.with.default",
         True,
         "Whether a null in a column with a default is written as the default.",
+    )
+    transforms: Words = option(
+        "transforms",
+        (),
+        "Names of transforms of the events, in their order: [Transforms](transforms.md). Only with `format=events`.",
+    )
+    transform_options: Family = option(
+        "transforms.<option>",
+        {},
+        "`transforms.<name>.type`: the class of a transform; what else begins with its name are its options, "
+        "`predicate` and `negate`.",
+        "same, for [those that there are](transforms.md)",
+    )
+    predicates: Words = option("predicates", (), "Names of predicates, which limit transforms to some events.")
+    predicate_options: Family = option(
+        "predicates.<option>",
+        {},
+        "`predicates.<name>.type`: the class of a predicate; what else begins with its name are its options.",
+        "same, for [those that there are](transforms.md#predicates)",
+    )
+    header_converter: Literal[
+        "org.apache.kafka.connect.storage.SimpleHeaderConverter", "org.apache.kafka.connect.json.JsonConverter"
+    ] = option(
+        "header.converter",
+        "org.apache.kafka.connect.storage.SimpleHeaderConverter",
+        "How the headers that transforms add are written: texts and numbers as they are, or as JSON without schemas.",
     )
     unavailable_value_placeholder: str = option(
         "unavailable.value.placeholder",
@@ -281,6 +308,9 @@ class CommonOptions(ColumnOptions, StreamOptions, ABC):
                 # Where schemas are called databases, the options are too.
                 included, excluded = (type(self).model_fields[field].alias for field in fields)
                 raise ValueError(f"Options '{included}' and '{excluded}' exclude each other: give only one.")
+        if self.transforms and self.format != "events":
+            raise ValueError("Option 'transforms' needs format=events: typed rows have no envelope.")
+        self.parsed_transforms  # noqa: B018
         if self.event_blocks and self.format != "events":
             raise ValueError("Option 'event.blocks' needs format=events.")
         check_words("skipped.operations", self.skipped_operations, (*OPERATIONS, "none"), _OPERATION_WORDS)
@@ -334,6 +364,15 @@ class CommonOptions(ColumnOptions, StreamOptions, ABC):
                 f"Option 'signal.data.collection' is required, since {where}: watermarks are written there."
             )
         return self
+
+    @property
+    def parsed_transforms(self) -> tuple[TransformSettings, ...]:
+        """The transforms, in their order.
+
+        Raises:
+            ConfigError: they are wrong.
+        """
+        return parse_transforms(self.transforms, self.transform_options, self.predicates, self.predicate_options)
 
     @property
     @abstractmethod

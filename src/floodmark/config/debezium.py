@@ -52,7 +52,6 @@ ACCEPTED: Mapping[str, Foreign] = {
     "exactly.once.support": Foreign("delivery is exactly once with a sink that is idempotent for each micro-batch"),
     "executor.shutdown.timeout.ms": Foreign(_CONNECT),
     "extended.headers.enabled": Foreign("the headers name a Connect task; there is none"),
-    "header.converter": Foreign("headers are bytes: JSON without schemas", (JSON_CONVERTER,)),
     "header.converter.schemas.enable": Foreign("headers have no schemas", ("false",)),
     "heartbeat.topics.prefix": Foreign("Debezium 3.6 reads topic.heartbeat.prefix instead, and so does Floodmark"),
     "internal.<switch>": Foreign("it is a switch inside Debezium"),
@@ -88,10 +87,6 @@ ACCEPTED: Mapping[str, Foreign] = {
 REFUSED: Mapping[str, str] = {
     "database.connection.factory.class": JAVA_CLASS,
     "post.processors": f"{JAVA_CLASS}; {_SPARK}",
-    "predicates": _SPARK,
-    "predicates.<option>": _SPARK,
-    "transforms": _SPARK,
-    "transforms.<option>": _SPARK,
 }
 """Options of every connector that are refused, and why: they would change events in a way that Floodmark lacks."""
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -27,6 +27,9 @@ EVENT_SCHEMA = pa.schema(
     ]
 )
 
+KEPT_ROWS = "kept_rows"
+"""A column that isn't put out: the numbers of the rows that transforms have left; without it, all rows are."""
+
 
 @dataclass
 class EventGroup:
@@ -46,7 +49,14 @@ class EventGroup:
     def of(cls, order: NDArray[np.int64], columns: Mapping[str, str | pa.Array]) -> EventGroup:
         """Return a group of columns; those that are one text become constants."""
         constants = {name: column for name, column in columns.items() if isinstance(column, str)}
-        return cls(order, {n: column for n, column in columns.items() if n not in constants}, constants)
+        varying: dict[str, pa.Array] = {name: column for name, column in columns.items() if name not in constants}
+        kept = varying.pop(KEPT_ROWS, None)
+        if kept is not None:
+            # What the transform made has these rows already.
+            made = ("key", "value", "topic", "headers")
+            order = order[kept.to_numpy()]
+            varying = {name: column if name in made else column.take(kept) for name, column in varying.items()}
+        return cls(order, varying, constants)
 
 
 def assemble(groups: list[EventGroup], schema: pa.Schema = EVENT_SCHEMA) -> pa.RecordBatch | None:
@@ -85,6 +95,26 @@ def assemble(groups: list[EventGroup], schema: pa.Schema = EVENT_SCHEMA) -> pa.R
             column = column.take(pa.array(sort))
         arrays.append(column)
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+def header_lists(headers: Sequence[tuple[str, pa.StringArray]], rows: int) -> pa.ListArray:
+    """Return the headers of each row, shape (rows,).
+
+    Args:
+        headers: their names and values, in their order.
+        rows: how many.
+    """
+    width = len(headers)
+    offsets = pa.array(np.arange(rows + 1, dtype=np.int32) * width)
+    if not width:
+        return pa.ListArray.from_arrays(offsets, pa.array([], HEADERS.value_type), type=HEADERS)
+    # From header by header to row by row.
+    at = pa.array(np.arange(width * rows).reshape(width, rows).T.ravel())
+    names = pa.array([name for name, _ in headers]).take(pa.array(np.tile(np.arange(width), rows)))
+    values = pa.concat_arrays([values for _, values in headers]).take(at).cast(pa.binary())
+    return pa.ListArray.from_arrays(
+        offsets, pa.StructArray.from_arrays([names, values], fields=list(HEADERS.value_type)), type=HEADERS
+    )
 
 
 def _column(group: EventGroup, field: pa.Field) -> pa.Array | None:

@@ -38,11 +38,12 @@ class EnvelopeBuilder:
         self.topic = topic
         self.fields = list(fields)
         self.key = list(key)
+        self.schema = envelope_schema(topic, schemas, source_schema)
         self._key_start = self._value_start = self._end = ""
         if with_schemas:
             key_schema = struct(key_schemas, False, f"{topic}.Key")
             self._key_start = schema_start(key_schema)
-            self._value_start = schema_start(envelope_schema(topic, schemas, source_schema))
+            self._value_start = schema_start(self.schema)
             self._end = "}"
 
     def keys(self, fields: Sequence[Fragment], rows: int, bare: bool = False) -> pa.StringArray:

@@ -10,6 +10,7 @@ import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -48,6 +49,12 @@ class Fragment:
     def take(self, indices: NDArray[np.int64]) -> Fragment:
         """Return the fragment of some of the rows."""
         return Fragment(self.text.take(pa.array(indices)), self.quoted)
+
+    def filled(self, json: str) -> Fragment:
+        """Return the fragment with JSON in the place of nulls."""
+        if not self.text.null_count:
+            return self
+        return Fragment(self.text.fill_null(json[1:-1] if self.quoted else json), self.quoted)
 
 
 def dumps(value: Json) -> str:
@@ -173,6 +180,15 @@ def closed(fragment: Fragment) -> pa.StringArray:
     return text.fill_null("null") if text.null_count else text
 
 
+Pieces: TypeAlias = list[str | pa.StringArray]
+"""Pieces of a text, each either the same for all rows or an array with one text a row."""
+
+
+def of_rows(pieces: Pieces, index: pa.Array) -> Pieces:
+    """Return pieces with the texts of some rows."""
+    return [piece if isinstance(piece, str) else piece.take(index) for piece in pieces]
+
+
 class Joiner:
     """Collects constant and varying pieces of a text, then joins them for all rows at once."""
 
@@ -200,6 +216,10 @@ class Joiner:
             self.add(f"{lead}{dumps(name)}:").add_field(fragment)
             lead = ","
         return self.add("}" if names else "{}")
+
+    def parts(self, rows: int, apart: bool) -> list[str | pa.StringArray]:
+        """Return the joined text as the only piece of a text; or, if ``apart``, what has been added."""
+        return list(self._pieces) if apart else [self.join(rows)]
 
     def join(self, rows: int) -> pa.StringArray:
         """Return the joined text, shape (rows,)."""

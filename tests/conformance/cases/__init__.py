@@ -21,6 +21,7 @@ from tests.conformance.cases import (
     special,
     stream,
     tables,
+    transforms,
     workload,
 )
 from tests.conformance.cases.case import DDL, Case
@@ -39,6 +40,7 @@ THEMES = (
     modes,
     altered,
     tables,
+    transforms,
     workload,
 )
 

@@ -13,7 +13,7 @@ from floodmark._version import __version__
 from floodmark.codecs.arrays import text_of
 from floodmark.connectors.postgres.position import positions
 from floodmark.events.connect_schema import field_schema, source_struct
-from floodmark.events.json_text import Joiner, closed, dumps, string
+from floodmark.events.json_text import Joiner, Pieces, closed, dumps, of_rows, string
 
 CONNECTOR = "postgresql"
 VERSION = __version__
@@ -88,7 +88,9 @@ class StreamedSource:
     The parts that are the same for a whole transaction are made once per transaction.
     """
 
-    def __init__(self, prefix: str, database: str, transactions: Transactions, xmin: int | None = None) -> None:
+    def __init__(
+        self, prefix: str, database: str, transactions: Transactions, xmin: int | None = None, apart: bool = False
+    ) -> None:
         """Prepare the parts that don't depend on the change.
 
         Args:
@@ -96,12 +98,14 @@ class StreamedSource:
             database: the database's name.
             transactions: the segment's transactions.
             xmin: the slot's oldest transaction; None if it isn't read.
+            apart: whether each field is a piece of its own, as transforms want them.
         """
+        self._apart = apart
         self._prefix = prefix
         self._database = database
         self._transactions = transactions
         self._xmin = "null" if xmin is None else str(xmin)
-        self._times: tuple[pa.StringArray, pa.StringArray] | None = None
+        self._times: tuple[Pieces, Pieces] | None = None
         self._xids = transactions.xid_texts.fill_null("null")
         self._end = self._end_texts()
 
@@ -115,7 +119,7 @@ class StreamedSource:
         joiner = Joiner().add(head).add(closed(string(tx.origin))).add(',"origin_lsn":').add(lsn).add("}")
         return joiner.join(len(tx.lsn))
 
-    def _per_transaction(self) -> tuple[pa.StringArray, pa.StringArray]:
+    def _per_transaction(self) -> tuple[Pieces, Pieces]:
         if self._times is None:
             tx = self._transactions
             rows = len(tx.lsn)
@@ -132,17 +136,21 @@ class StreamedSource:
                 .add(f',"snapshot":"false","db":{dumps(self._database)},"sequence":"[')
                 .add(last)
                 .add(',\\"')
-                .join(rows)
+                .parts(rows, self._apart)
             )
             tail = (
-                Joiner().add('\\"]","ts_us":').add(micros).add(',"ts_ns":').add(micros).add('000,"schema":').join(rows)
+                Joiner()
+                .add('\\"]","ts_us":')
+                .add(micros)
+                .add(',"ts_ns":')
+                .add(micros)
+                .add('000,"schema":')
+                .parts(rows, self._apart)
             )
             self._times = (head, tail)
         return self._times
 
-    def pieces(
-        self, table: str | pa.StringArray, transaction: NDArray[np.int64], lsn: NDArray[np.int64]
-    ) -> list[str | pa.StringArray]:
+    def pieces(self, table: str | pa.StringArray, transaction: NDArray[np.int64], lsn: NDArray[np.int64]) -> Pieces:
         """Return the pieces of the source blocks of some changes.
 
         Args:
@@ -154,9 +162,9 @@ class StreamedSource:
         index = pa.array(transaction)
         number = text_of(lsn)
         return [
-            head.take(index),
+            *of_rows(head, index),
             number,
-            tail.take(index),
+            *of_rows(tail, index),
             table,
             self._xids.take(index),
             ',"lsn":',

@@ -14,9 +14,10 @@ from tests.conformance.cases.mysql import (
     tables,
     texts,
     times,
+    transforms,
     workload,
 )
 
-THEMES = (numbers, times, texts, specials, keys, columns, envelope, images, tables, ddl, workload)
+THEMES = (numbers, times, texts, specials, keys, columns, envelope, images, tables, ddl, transforms, workload)
 
 CASES: tuple[Case, ...] = tuple(case for theme in THEMES for case in theme.CASES)

@@ -194,7 +194,10 @@ class BinlogDecoder:
         isolation = isolate(tables.relations)
         versions = [isolation.version(self._make_version, layouts, number) for number in range(len(layouts.first))]
         queries = self._queries(events) if self._options.include_query else None
-        source = StreamedSource(self._options.connector, self._options.topic_prefix, events, queries)
+        options = self._options
+        source = StreamedSource(
+            options.connector, options.topic_prefix, events, queries, apart=bool(options.transforms)
+        )
         return _Segment(events, tables, layouts, versions, source, isolation, self._delivered(events))
 
     def _batches(self, groups: list[EventGroup]) -> Iterator[pa.RecordBatch]:

@@ -10,14 +10,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from floodmark.changes.changes import Pieces
 from floodmark.changes.layout_groups import TableNames, Text
 from floodmark.codecs.arrays import text_of
 from floodmark.connectors.mysql import source_block
 from floodmark.connectors.mysql.decode.events import Events
 from floodmark.connectors.mysql.decode.structure import TableStructure
 from floodmark.connectors.mysql.position import Position, event_places, positions, within_payload
-from floodmark.events.json_text import Joiner, closed, dumps, string
+from floodmark.events.json_text import Joiner, Pieces, closed, dumps, of_rows, string
 
 Numbers = NDArray[np.int64]
 
@@ -119,9 +118,12 @@ class StreamedSource:
         prefix: the option ``topic.prefix``.
         events: the segment's events.
         queries: the statement that each event comes from; None: source blocks don't include it.
+        apart: whether each field is a piece of its own, as transforms want them.
     """
 
-    def __init__(self, flavor: str, prefix: str, events: Events, queries: pa.StringArray | None) -> None:
+    def __init__(
+        self, flavor: str, prefix: str, events: Events, queries: pa.StringArray | None, apart: bool = False
+    ) -> None:
         self._events = events
         known, transaction = events.transactions, pa.array(events.transaction)
         rows = len(events)
@@ -133,8 +135,9 @@ class StreamedSource:
         base = dumps(events.base)[1:-1]
         query_json = "null" if queries is None else closed(string(queries))
         begin = source_block.head(flavor, prefix)
-        self._head = Joiner().add(begin).add(text_of(micros // 1000)).add(',"snapshot":"false","db":').join(rows)
-        self._times = Joiner().add(us).add(',"ts_ns":').add(us).add('000,"table":').join(rows)
+        millis = text_of(micros // 1000)
+        self._head = Joiner().add(begin).add(millis).add(',"snapshot":"false","db":').parts(rows, apart)
+        self._times = Joiner().add(us).add(',"ts_ns":').add(us).add('000,"table":').parts(rows, apart)
         self._place = (
             Joiner()
             .add(text_of(events.server))
@@ -145,20 +148,20 @@ class StreamedSource:
             .add('","pos":')
             .add(text_of(events.shown_offset))
             .add(',"row":')
-            .join(rows)
+            .parts(rows, apart)
         )
-        self._end = Joiner().add(',"thread":').add(threads).add(',"query":').add(query_json).add("}").join(rows)
+        self._end = Joiner().add(',"thread":').add(threads).add(',"query":').add(query_json).add("}").parts(rows, apart)
 
     def pieces(self, names: TableNames, changes: RowChanges) -> Pieces:
         """Return the pieces of the source blocks of some changes."""
         event = pa.array(changes.event)
         database, table = names.source
         return [
-            self._head.take(event),
+            *of_rows(self._head, event),
             database,
-            self._times.take(event),
+            *of_rows(self._times, event),
             table,
-            self._place.take(event),
+            *of_rows(self._place, event),
             text_of(changes.number - 1),
-            self._end.take(event),
+            *of_rows(self._end, event),
         ]

@@ -10,7 +10,6 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from floodmark.changes.change_events import SUBS
-from floodmark.changes.changes import Pieces
 from floodmark.changes.event_order import EventOrder
 from floodmark.codecs.arrays import text_of
 from floodmark.connectors.mysql.binlog import event_types as kinds
@@ -19,7 +18,7 @@ from floodmark.connectors.mysql.decode.events import Events, begins, queries_of
 from floodmark.connectors.mysql.decode.row_changes import ROW_BITS, place_columns, times_us
 from floodmark.connectors.mysql.options import BinlogOptions
 from floodmark.events.columns import EventGroup
-from floodmark.events.json_text import Joiner, closed, string
+from floodmark.events.json_text import Joiner, Pieces, closed, string
 from floodmark.events.transactions import TransactionTopic
 
 Numbers = NDArray[np.int64]

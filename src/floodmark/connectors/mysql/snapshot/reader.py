@@ -79,13 +79,13 @@ class BinlogRowReader:
             token.file,
             token.offset,
         )
-        names = TableNames.of(structure, self._options).columns()
+        names = TableNames.of(structure, self._options)
         columns_of = {
-            **version.columns("r", rows, None, version.encode(columns), [source]),
+            "topic": names.topic,
+            "table": names.table,
+            **version.columns("r", rows, None, version.encode(columns), [source], topic=names.topic),
             "txid": pa.nulls(rows, pa.string()),
             "source_ts": pa.repeat(pa.scalar(token.micros, pa.timestamp("us", tz="UTC")), rows),
-            "topic": names["topic"],
-            "table": names["table"],
             "op": "r",
             "database": structure.schema,
             "position": f"{chunk.position}-00",

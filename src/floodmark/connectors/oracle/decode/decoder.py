@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from floodmark.changes.change_events import ChangeEvents
-from floodmark.changes.changes import DELETE, INSERT, OPERATIONS, TRUNCATE, UPDATE, Pieces, Rows
+from floodmark.changes.changes import DELETE, INSERT, OPERATIONS, TRUNCATE, UPDATE, Rows
 from floodmark.changes.isolation import Isolation
 from floodmark.changes.layout_groups import TableNames
 from floodmark.changes.table_version import TableVersion, VersionMaker
@@ -28,6 +28,7 @@ from floodmark.connectors.oracle.values.documents import Entries
 from floodmark.connectors.oracle.values.raw_columns import raw_columns
 from floodmark.errors import DecodeError, SchemaChangeError
 from floodmark.events.columns import EventGroup
+from floodmark.events.json_text import Pieces
 
 Numbers = NDArray[np.int64]
 

@@ -9,14 +9,13 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from floodmark.changes.change_events import SUBS
-from floodmark.changes.changes import Pieces
 from floodmark.changes.event_order import EventOrder
 from floodmark.codecs.arrays import text_of
 from floodmark.config.common import CommonOptions
 from floodmark.connectors.oracle.decode.row_changes import MICROS, CommittedRows
 from floodmark.connectors.oracle.position import positions
 from floodmark.events.columns import EventGroup
-from floodmark.events.json_text import Joiner
+from floodmark.events.json_text import Joiner, Pieces
 from floodmark.events.transactions import TransactionTopic
 
 Numbers = NDArray[np.int64]

@@ -103,11 +103,12 @@ class OracleChunkReader:
             token.micros,
             chunk.marker,
         )
+        names = TableNames.of(structure, options)
         columns = {
-            **version.columns("r", count, None, after, [source]),
+            **names.columns(),
+            **version.columns("r", count, None, after, [source], topic=names.topic),
             "txid": pa.nulls(count, pa.string()),
             "source_ts": pa.repeat(pa.scalar(token.micros, pa.timestamp("us", tz="UTC")), count),
-            **TableNames.of(structure, options).columns(),
             "op": "r",
             "database": options.database,
             "position": f"{chunk.position}-00",

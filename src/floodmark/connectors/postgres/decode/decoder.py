@@ -67,7 +67,14 @@ class PostgresDecoder:
         layouts = LayoutGroups(changes.relations, self._options)
         isolation = Isolation(changes.relations, request.excluded, request.only, problems)
         versions = [isolation.version(self._make_version, layouts, number) for number in range(len(layouts.first))]
-        source = StreamedSource(self._options.topic_prefix, self._options.dbname, changes.transactions, request.context)
+        options = self._options
+        source = StreamedSource(
+            options.topic_prefix,
+            options.dbname,
+            changes.transactions,
+            request.context,
+            apart=bool(options.transforms),
+        )
         blocks, topic_events = None, []
         with_others = request.only is None and self._options.format == "events"
         if self._options.provide_transaction_metadata and self._options.format == "events":

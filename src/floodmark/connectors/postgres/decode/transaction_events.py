@@ -10,7 +10,6 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from floodmark.capture.segment import SegmentData
-from floodmark.changes.changes import Pieces
 from floodmark.codecs.arrays import text_of
 from floodmark.connectors.postgres.decode.event_order import RecordOrder
 from floodmark.connectors.postgres.decode.logical_messages import LogicalMessages
@@ -19,7 +18,7 @@ from floodmark.connectors.postgres.options import PostgresOptions
 from floodmark.connectors.postgres.source_block import NO_XID
 from floodmark.connectors.postgres.wire.frames import be_view
 from floodmark.connectors.postgres.wire.messages import BEGIN, COMMIT, MESSAGE, PAYLOAD, WAL_LSN
-from floodmark.events.json_text import Joiner
+from floodmark.events.json_text import Joiner, Pieces
 from floodmark.events.transactions import TransactionTopic
 
 Numbers = NDArray[np.int64]

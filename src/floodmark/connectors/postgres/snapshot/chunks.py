@@ -195,11 +195,12 @@ class PostgresChunkReader:
             token.micros,
             marker,
         )
+        names = TableNames.of(relation, self._options)
         columns_of = {
-            **version.columns("r", rows, None, after, [source]),
+            **names.columns(),
+            **version.columns("r", rows, None, after, [source], topic=names.topic),
             "txid": pa.repeat(None if marker == INCREMENTAL else str(token.xid), rows).cast(pa.string()),
             "source_ts": pa.repeat(pa.scalar(token.micros, pa.timestamp("us", tz="UTC")), rows),
-            **TableNames.of(relation, self._options).columns(),
             "op": "r",
             "database": self._options.dbname,
             "position": f"{chunk.position}-00",

@@ -1,0 +1,1 @@
+"""Transforms of records, as Kafka Connect has them, applied to whole columns before records become JSON text."""

@@ -1,0 +1,112 @@
+"""Applies transforms to records, one after the other, and writes what they make."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from typing import TypeAlias
+
+import numpy as np
+import pyarrow as pa
+
+from floodmark.config.common import CommonOptions
+from floodmark.config.transforms import ExtractNewRecordStateOptions, TransformSettings
+from floodmark.events.columns import KEPT_ROWS, header_lists
+from floodmark.events.connect_schema import schema_start
+from floodmark.events.json_text import Fragment, Joiner
+from floodmark.transforms.extract_new_record_state import ExtractNewRecordState
+from floodmark.transforms.predicates import Predicate, make_predicate
+from floodmark.transforms.records import Header, Records, Struct, Values, plain, write
+
+Transform: TypeAlias = Callable[[Records], Sequence[Records]]
+"""Returns what becomes of records: none, others, or several groups of them."""
+
+
+class Chain:
+    """The transforms of a source, in their order.
+
+    Args:
+        options: the source's options.
+    """
+
+    def __init__(self, options: CommonOptions) -> None:
+        self._steps = [_step(settings) for settings in options.parsed_transforms]
+        self._with_schemas = options.schemas_enable
+        self._defaults = options.value_converter_replace_null_with_default
+        self._json_headers = options.header_converter.endswith("JsonConverter")
+
+    def columns(self, records: Records) -> dict[str, pa.Array]:
+        """Return the output columns of what becomes of records.
+
+        Among them are topics and headers, and ``KEPT_ROWS`` if they are fewer, or in another order.
+        """
+        parts = [records]
+        for predicate, negate, apply in self._steps:
+            following: list[Records] = []
+            for part in parts:
+                if predicate is None:
+                    following += apply(part)
+                    continue
+                met = predicate(part) ^ negate
+                for chosen, transformed in ((met, True), (~met, False)):
+                    if chosen.any():
+                        one = part if chosen.all() else part.take(np.flatnonzero(chosen))
+                        following += apply(one) if transformed else (one,)
+            parts = following
+        return self._written(parts, records.rows)
+
+    def _written(self, parts: Sequence[Records], rows: int) -> dict[str, pa.Array]:
+        if not parts:
+            nothing = pa.array([], pa.string())
+            none = pa.array([], pa.int64())
+            return {"key": nothing, "value": nothing, "topic": nothing, "headers": header_lists([], 0), KEPT_ROWS: none}
+        columns = [self._columns(part) for part in parts]
+        whole = (
+            columns[0]
+            if len(columns) == 1
+            else {name: pa.concat_arrays([one[name] for one in columns]) for name in columns[0]}
+        )
+        if len(parts) > 1 or parts[0].rows < rows:
+            whole[KEPT_ROWS] = pa.array(np.concatenate([part.index for part in parts]))
+        return whole
+
+    def _columns(self, records: Records) -> dict[str, pa.Array]:
+        rows, topic = records.rows, records.topic
+        return {
+            "key": records.key,
+            "value": self._value(records.value, rows),
+            "topic": pa.repeat(pa.scalar(topic), rows) if isinstance(topic, str) else topic,
+            "headers": header_lists([(one.name, self._header(one, rows)) for one in records.headers], rows),
+        }
+
+    def _value(self, value: Struct | None, rows: int) -> pa.StringArray:
+        if value is None:
+            return pa.nulls(rows, pa.string())
+        joiner = Joiner()
+        if self._with_schemas:
+            joiner.add(schema_start({key: member for key, member in value.schema.items() if key != "field"}))
+        value.write(joiner, self._defaults)
+        if self._with_schemas:
+            joiner.add("}")
+        return joiner.join(rows)
+
+    def _header(self, header: Header, rows: int) -> pa.StringArray:
+        """Return the values of a header as text: as JSON, or as Kafka Connect's SimpleHeaderConverter writes it."""
+        values: Values = header.values
+        if isinstance(values, str):
+            if self._json_headers:
+                return pa.repeat(pa.scalar(values), rows)
+            value = json.loads(values)
+            text = value if isinstance(value, str) or value is None else values
+            return pa.repeat(pa.scalar(text, pa.string()), rows)
+        if isinstance(values, Fragment) and not self._json_headers:
+            return plain(values)
+        joiner = Joiner()
+        write(joiner, values)
+        return joiner.join(rows)
+
+
+def _step(settings: TransformSettings) -> tuple[Predicate | None, bool, Transform]:
+    assert isinstance(settings.options, ExtractNewRecordStateOptions)
+    predicate = None if settings.predicate is None else make_predicate(settings.predicate)
+    return predicate, settings.negate, ExtractNewRecordState(settings.options)
