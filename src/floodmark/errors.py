@@ -19,6 +19,7 @@
     │   └── LogGoneError       the log that the checkpoint needs no longer exists
     │       └── ForkedLogError the source's log has another history than the checkpoint's
     ├── CheckpointError        the checkpoint belongs to another source or version
+    ├── OffsetError            an offset of Debezium, or a position, can't be taken over
     ├── StateDirError          ``state.dir`` cannot be read or written
     │   └── DamagedFileError   a file in it is not what was written
     ├── SchemaChangeError      the table of typed rows was altered while the query runs
@@ -119,6 +120,10 @@ class ForkedLogError(LogGoneError):
 
 class CheckpointError(FloodmarkError):
     """The checkpoint was written for another source or by an unknown version."""
+
+
+class OffsetError(FloodmarkError):
+    """An offset of Debezium, or a position that the user gives, can't be used: the query would not go on from it."""
 
 
 class StateDirError(FloodmarkError):

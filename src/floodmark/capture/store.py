@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import fcntl
+import os
 from contextlib import suppress
 
 from pyarrow import fs
@@ -24,6 +26,39 @@ SPOOL = "spool"
 """Subdirectory of transactions whose outcome is not known yet."""
 
 
+def is_run(uri: str, owner: str) -> bool:
+    """Return whether a process of this machine runs a query of the source; False if that can't be known.
+
+    Args:
+        uri: the option ``state.dir``.
+        owner: name of the source's directory below it.
+
+    Raises:
+        StateDirError: the directory cannot be opened.
+    """
+    filesystem, root = open_filesystem(uri)
+    if not isinstance(filesystem, fs.LocalFileSystem):
+        return False
+    runs = filesystem.get_file_info(fs.FileSelector(f"{root.rstrip('/')}/{owner}", allow_not_found=True))
+    return any(_is_locked(info.path) for info in runs if info.type == fs.FileType.Directory)
+
+
+def _is_locked(directory: str) -> bool:
+    try:
+        file = os.open(directory, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except OSError:
+        return False
+    finally:
+        os.close(file)
+    return False
+
+
 class SegmentStore:
     """The segments of one run of a query.
 
@@ -43,6 +78,7 @@ class SegmentStore:
         self._path = f"{self._owner_path}/{run}"
         self._owner = owner
         self._run = run
+        self._held: int | None = None
 
     def create(self) -> None:
         """Create the run's directory, check that it can be written, and make the source's directory private.
@@ -53,6 +89,7 @@ class SegmentStore:
         probe = f"{self._owner_path}/.probe-{self._run}"
         try:
             self._fs.create_dir(self._path, recursive=True)
+            self._hold()
             make_private(self._fs, self._owner_path)
             with self._fs.open_output_stream(probe) as out:
                 out.write(b"probe")
@@ -60,6 +97,16 @@ class SegmentStore:
                 self._fs.delete_file(probe)
         except OSError as exc:
             raise self._unwritable(exc) from None
+
+    def _hold(self) -> None:
+        """Lock the run's directory, so that other processes see that the run goes on; the lock ends with this process.
+
+        Only local directories can be locked.
+        """
+        if isinstance(self._fs, fs.LocalFileSystem) and self._held is None:
+            self._held = os.open(self._path, os.O_RDONLY | os.O_CLOEXEC)
+            with suppress(OSError):  # a network's filesystem may know no locks
+                fcntl.flock(self._held, fcntl.LOCK_SH | fcntl.LOCK_NB)
 
     def take_over(self) -> None:
         """Remove what other runs of the same source left, and create this run's directory if one of them removed it.
@@ -80,6 +127,9 @@ class SegmentStore:
 
     def remove_all(self) -> None:
         """Remove the run's directory."""
+        if self._held is not None:
+            os.close(self._held)
+            self._held = None
         self._try_remove(self._fs.get_file_info(self._path))
 
     def write(self, name: str, data: SegmentData) -> None:

@@ -13,6 +13,7 @@ from rich.console import Console
 from rich.markup import escape
 
 from floodmark.cli.logs import configure_logs
+from floodmark.cli.offsets import app as offsets_app
 from floodmark.cli.stopping import StoppedAtOnce
 from floodmark.errors import ConfigError, FloodmarkError
 from floodmark.spark.pipelines.file import load_file
@@ -26,6 +27,8 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
+
+app.add_typer(offsets_app, name="offsets")
 
 PipelinePath = Annotated[Path, typer.Argument(metavar="PIPELINE", help="The pipeline's YAML file.")]
 SinkName = Annotated[

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import time
+import uuid
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from pyarrow import fs
 
-from floodmark.capture.files import open_filesystem
+from floodmark.capture.files import open_filesystem, write_durably
 from floodmark.errors import CheckpointError, StateDirError
 from floodmark.json_data import Json
 
@@ -111,6 +114,95 @@ class Checkpoint:
         cure = "Correct the key 'checkpoint': one directory for one query."
         raise CheckpointError(f"{self.uri} is not the checkpoint of a Floodmark query.", cure)
 
+    def planned(self) -> dict[str, Json] | None:
+        """Return the source's offset of the newest planned micro-batch; None if there is none.
+
+        Raises:
+            CheckpointError: the file cannot be read, or the query is not Floodmark's.
+        """
+        files = self.offsets()
+        return self.read_offset(files[-1]) if files else None
+
+    def delivered(self) -> dict[str, Json] | None:
+        """Return the source's offset of the newest finished micro-batch; None if there is none.
+
+        Raises:
+            CheckpointError: the file cannot be read, or the query is not Floodmark's.
+        """
+        finished = {file.batch for file in self.commits()}
+        files = [file for file in self.offsets() if file.batch in finished]
+        return self.read_offset(files[-1]) if files else None
+
+    def copy(self, stamp: str) -> str:
+        """Copy the directory beside itself, and return where to.
+
+        Args:
+            stamp: what the copy's name ends with.
+
+        Raises:
+            CheckpointError: it cannot be copied.
+        """
+        copy = f"{self._path}.backup-{stamp}"
+        try:
+            fs.copy_files(self._path, copy, self._fs, self._fs)
+        except OSError as exc:
+            raise self._unwritable(exc) from None
+        return copy
+
+    def go_on_from(self, offset: Mapping[str, Json]) -> int:
+        """Let the query go on from an offset, as if a micro-batch had ended there; begin a new query if there is none.
+
+        Spark's files of a micro-batch: a version line, a line about the batch, then one line for each source. The line
+        about the batch is that of the micro-batch before; Spark takes what it lacks from the session.
+
+        Args:
+            offset: the source's offset.
+
+        Returns:
+            The number of that micro-batch.
+
+        Raises:
+            CheckpointError: a file cannot be read or written.
+        """
+        planned = self.offsets()
+        about, batch = "", 0
+        try:
+            if planned:
+                batch = planned[-1].batch + 1
+                about = self._lines(planned[-1])[1]
+            else:
+                about = json.dumps({"batchWatermarkMs": 0, "batchTimestampMs": int(time.time() * 1000), "conf": {}})
+                self._write("metadata", json.dumps({"id": str(uuid.uuid4())}))
+            done = 'v1\n{"nextBatchWatermarkMs":0}'
+            finished = self.commits()
+            if finished:
+                done = self._content(finished[-1].path)
+            # A micro-batch that was planned and not finished is given up: the commit of the new one passes it.
+            self._write(f"offsets/{batch}", f"v1\n{about}\n{json.dumps(offset)}")
+            self._write(f"commits/{batch}", done)
+        except OSError as exc:
+            raise self._unwritable(exc) from None
+        return batch
+
+    def _write(self, name: str, text: str) -> None:
+        path = f"{self._path}/{name}"
+        directory, _, base = path.rpartition("/")
+        # Hadoop keeps a checksum of each file beside it, which would be that of a former one.
+        checksum = f"{directory}/.{base}.crc"
+        if self._fs.get_file_info(checksum).type == fs.FileType.File:
+            self._fs.delete_file(checksum)
+        write_durably(self._fs, path, [text.encode()])
+
+    def _content(self, path: str) -> str:
+        with self._fs.open_input_stream(path) as stream:
+            return str(stream.read().decode("utf-8"))
+
+    def _lines(self, file: BatchFile) -> list[str]:
+        lines = self._content(file.path).splitlines()
+        if len(lines) < 3:
+            raise CheckpointError(f"The file {file.path} of the checkpoint {self.uri} is damaged.", "Restore it.")
+        return lines
+
     def query(self) -> str:
         """Return the query's id; empty if it isn't there, or damaged.
 
@@ -149,6 +241,11 @@ class Checkpoint:
             return self._fs.get_file_info(f"{self._path}/{name}".rstrip("/")).type
         except OSError as exc:
             raise self._unreadable(exc) from None
+
+    def _unwritable(self, exc: OSError) -> CheckpointError:
+        return CheckpointError(
+            f"The checkpoint {self.uri} cannot be written: {exc}.", "Check the path, its permissions and its disk."
+        )
 
     def _unreadable(self, exc: OSError) -> CheckpointError:
         return CheckpointError(

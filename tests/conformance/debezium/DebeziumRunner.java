@@ -152,10 +152,11 @@ public final class DebeziumRunner {
         seen++;
         committer.markProcessed(record);
       }
-      committer.markBatchFinished();
       if (output != null) {
+        // Before the offset is stored: what a killed connector counts as delivered must be in the file.
         output.flush();
       }
+      committer.markBatchFinished();
     } catch (IOException e) {
       throw new IllegalStateException(e);
     }

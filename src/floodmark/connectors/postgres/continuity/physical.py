@@ -52,6 +52,26 @@ def commit_is_at(options: PostgresOptions, timeline: int, lsn: int, commit_us: i
     return any(struct.pack(order, commit_us - PG_EPOCH_US) in data for order in ("<q", ">q"))
 
 
+def commits_before(options: PostgresOptions, timeline: int, lsn: int, size: int, commit_us: int) -> bool:
+    """Return whether the log before an LSN holds a given time, as a commit record that ends there does.
+
+    Args:
+        options: the source's options.
+        timeline: the timeline of that log.
+        lsn: where the commit record ends.
+        size: how many bytes of log are searched, at least.
+        commit_us: microseconds since the Unix epoch.
+
+    Raises:
+        SourceStateError: the server doesn't hold that part of the log any more, or doesn't let the role read it.
+        ConnectError: the server went away.
+    """
+    begin = max(lsn - size, 0) // PAGE * PAGE
+    data = _read(connect(options, replication=True), timeline, begin, lsn - begin)
+    text = b"".join(_without_header(data[at : at + PAGE]) for at in range(0, len(data), PAGE))
+    return any(struct.pack(order, commit_us - PG_EPOCH_US) in text for order in ("<q", ">q"))
+
+
 def bytes_before(options: PostgresOptions, timeline: int, lsn: int) -> tuple[int, int]:
     """Return how many bytes of the log before an LSN were read, and their checksum.
 
@@ -95,9 +115,13 @@ def _without_page_header(data: bytes, lsn: int) -> bytes:
     left = PAGE - lsn % PAGE
     if left >= len(data):
         return data
+    return data[:left] + _without_header(data[left:])
+
+
+def _without_header(page: bytes) -> bytes:
     # The page's flags say whether its header is the long one, of a segment's first page (XLP_LONG_HEADER).
-    flags = int.from_bytes(data[left + 2 : left + 4], "little") | int.from_bytes(data[left + 2 : left + 4], "big")
-    return data[:left] + data[left + (LONG_PAGE_HEADER if flags & 2 else PAGE_HEADER) :]
+    flags = int.from_bytes(page[2:4], "little") | int.from_bytes(page[2:4], "big")
+    return page[LONG_PAGE_HEADER if flags & 2 else PAGE_HEADER :]
 
 
 def _read(conn: psycopg.Connection[TupleRow], timeline: int, lsn: int, size: int) -> bytes:

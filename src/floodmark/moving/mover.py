@@ -1,0 +1,198 @@
+"""Moves a stopped query: from Debezium's offset, and to it.
+
+Each method first finds out, at the source, whether the query or Debezium can go on there, and returns a plan. Nothing
+is written before the plan is carried out; the checkpoint, or Debezium's store, is copied first.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import time
+import uuid
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+
+from floodmark.capture.store import is_run
+from floodmark.config.common import CommonOptions
+from floodmark.connectors.contract.handover import Handover, Place
+from floodmark.connectors.registry import connector_module, require_driver, spec_of
+from floodmark.debezium.offsets import OffsetStore, StoredOffset, find_offset
+from floodmark.errors import OffsetError
+from floodmark.spark.checkpoint import Checkpoint
+from floodmark.spark.pipelines.model import Pipeline
+from floodmark.spark.stream.offsets import Offset
+
+MOVED = "moved"
+"""In an offset, the name of the micro-batch before: no micro-batch has it, so none can end there by mistake."""
+_SNAPSHOT_FIELD = "incremental_snapshot_collections"
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What would be written.
+
+    Attributes:
+        lines: what it is, for people; a sentence each.
+        offset: where the query goes on; None: the checkpoint is not written.
+        stored: the offset for Debezium; None: its store is not written.
+    """
+
+    lines: tuple[str, ...]
+    offset: Offset | None = None
+    stored: StoredOffset | None = None
+
+
+class Mover:
+    """Moves one query.
+
+    Args:
+        pipeline: the query.
+        stamp: what the names of copies end with; None: the time.
+    """
+
+    def __init__(self, pipeline: Pipeline, stamp: str | None = None) -> None:
+        self._pipeline = pipeline
+        self._options: CommonOptions = pipeline.options
+        self._checkpoint = Checkpoint(pipeline.checkpoint)
+        self.stamp = stamp or time.strftime("%Y%m%d-%H%M%S", time.gmtime())
+
+    def delivered(self) -> Offset | None:
+        """Return the offset of the last finished micro-batch; None if the query hasn't begun.
+
+        Raises:
+            CheckpointError: it can't be read.
+        """
+        if not self._checkpoint.is_used():
+            return None
+        found = self._checkpoint.delivered()
+        return None if found is None else Offset.from_json(found)
+
+    def from_debezium(self, store: OffsetStore, name: str | None) -> Plan:
+        """Plan to let the query go on where Debezium's connector has stopped.
+
+        Args:
+            store: the connector's offsets.
+            name: the connector's name; None: the only one with the query's ``topic.prefix``.
+
+        Raises:
+            FloodmarkError: the query can't go on from there.
+        """
+        self._refuse_running()
+        stored = find_offset(store, self._options.topic_prefix, name)
+        before = self.delivered()
+        with self._handover() as handover:
+            place = handover.taken_over(stored.fields)
+            offset = self._offset(place, before)
+        lines = [
+            f"Debezium's connector '{stored.name}' has delivered everything up to {place.shown} "
+            f"(position {place.position}).",
+            *place.notes,
+        ]
+        if stored.fields.get(_SNAPSHOT_FIELD):
+            lines.append(
+                "An incremental snapshot of Debezium is in progress, which is not taken over: send its signal again."
+            )
+        if before is None:
+            lines.append(f"A new checkpoint is made in {self._checkpoint.uri}, from which the query goes on there.")
+        else:
+            lines.append(f"The query's checkpoint {self._checkpoint.uri} is at {before.log}, and is moved there.")
+            lines += _crossed(before, place)
+        return Plan(tuple(lines), offset)
+
+    def to_debezium(self, store: OffsetStore, name: str | None) -> Plan:
+        """Plan to let Debezium's connector go on where the query has stopped.
+
+        Args:
+            store: the connector's offsets.
+            name: the connector's name; None: that of the store's only offset with the query's ``topic.prefix``.
+
+        Raises:
+            FloodmarkError: the connector would lose something there.
+        """
+        self._refuse_running()
+        self._checkpoint.require()
+        offset = self.delivered()
+        if offset is None or offset.new:
+            raise OffsetError("The query has finished no micro-batch yet.", "Start Debezium's connector as a new one.")
+        if offset.snapshot is not None or offset.catch_up is not None:
+            raise OffsetError(
+                "The query has not finished its snapshot, which Debezium can't go on with.",
+                "Let the query finish it, or start Debezium's connector as a new one, which takes its own.",
+            )
+        server = self._options.topic_prefix
+        known = find_offset(store, server) if name is None else None
+        with self._handover() as handover:
+            fields = handover.handed_back(offset.log, offset.bookmark)
+        stored = StoredOffset(
+            name or (known.name if known else ""), known.partition if known else {"server": server}, fields
+        )
+        lines = [
+            f"The query has delivered everything up to {offset.log}. Debezium's connector '{stored.name}' goes on from "
+            "there.",
+            f"In {store.place}, its offset becomes {stored.value.decode()}.",
+        ]
+        if offset.incremental is not None and offset.incremental.active:
+            lines.append("An incremental snapshot is in progress, which is not handed over: send its signal again.")
+        return Plan(tuple(lines), stored=stored)
+
+    def carry_out(self, plan: Plan, store: OffsetStore | None = None) -> list[str]:
+        """Write what was planned; return what was done, for people.
+
+        Raises:
+            FloodmarkError: something can't be written.
+        """
+        done = []
+        if plan.stored is not None and store is not None:
+            copy = store.write(plan.stored.key, plan.stored.value)
+            done += [f"The former store was copied to {copy}."] if copy else []
+            done.append("Debezium's offset was written.")
+        if plan.offset is not None:
+            if self._checkpoint.is_used():
+                done.append(f"The checkpoint was copied to {self._checkpoint.copy(self.stamp)}.")
+            batch = self._checkpoint.go_on_from(plan.offset.to_json())
+            done.append(f"The checkpoint was written: the query goes on after micro-batch {batch}.")
+        return done
+
+    def _offset(self, place: Place, before: Offset | None) -> Offset:
+        """Return the offset that lies at a place; what an earlier one excludes stays excluded."""
+        source = connector_module(self._options.connector, "connector").make_source(self._options)
+        try:
+            known = tuple(sorted(set(source.tables.names())))
+        finally:
+            source.close()
+        made = Offset(place.source, place.position, known=known, bookmark=place.bookmark, batch=uuid.uuid4().hex)
+        return replace(made, after=MOVED, excluded=() if before is None else before.excluded)
+
+    def _refuse_running(self) -> None:
+        if is_run(self._options.state_dir, self._options.owner):
+            raise OffsetError(
+                "The query is running.", "Stop it first: it would go on from its own position, and overwrite this one."
+            )
+
+    @contextmanager
+    def _handover(self) -> Iterator[Handover]:
+        connector = self._options.connector
+        require_driver(connector)
+        spec = spec_of(connector)
+        if spec is None or importlib.util.find_spec(f"{spec.package}.handover") is None:
+            raise OffsetError(f"Positions of the connector '{connector}' can't be moved yet.", "See its page.")
+        handover: Handover = connector_module(connector, "handover").make_handover(self._options)
+        try:
+            yield handover
+        finally:
+            handover.close()
+
+
+def _crossed(before: Offset, place: Place) -> list[str]:
+    """Return what moving a query means for what it has delivered."""
+    if place.position < before.log:
+        return [f"Changes between {place.position} and {before.log} have been delivered by the query: they come again."]
+    if place.position > before.log:
+        return [f"Changes between {before.log} and {place.position} were delivered by Debezium, not by the query."]
+    return []
+
+
+def shown_fields(fields: Mapping[str, object]) -> str:
+    """Return an offset's fields for people."""
+    return ", ".join(f"{name} {value}" for name, value in sorted(fields.items()))
