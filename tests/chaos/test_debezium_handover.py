@@ -6,16 +6,18 @@ import os
 import random
 import signal
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 import pytest
 
 from floodmark.cli.moving import export_offsets, import_offsets
+from floodmark.demo.embedded import EmbeddedPostgres
 from floodmark.errors import OffsetError
 from floodmark.spark.checkpoint import Checkpoint
 from tests.conformance.debezium.debezium import Debezium
-from tests.support.databases import Database
+from tests.conftest import drop, make_source
+from tests.support.databases import Database, Mysql
 from tests.support.debezium_files import debezium_options
 from tests.support.handed_over import (
     Change,
@@ -35,6 +37,21 @@ ROUNDS = int(os.environ.get("FLOODMARK_CHAOS_HANDOVERS", "1"))
 ROWS = 400
 
 Place = tuple[Database, dict[str, str]]
+
+
+@pytest.fixture(params=["pg18", "mysql", "mariadb"])
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Place]:
+    """Return a database and the options of a source that reads it; Debezium needs whole rows in the binlog."""
+    server = request.getfixturevalue(request.param)
+    options = {"topic.prefix": "test", "state.dir": str(tmp_path / "state")}
+    if isinstance(server, EmbeddedPostgres):
+        source = make_source(server, tmp_path / "state")
+        yield source.database, source.options
+        drop(source)
+        return
+    server.execute("CREATE DATABASE handed")
+    yield Mysql(server, "handed", "FULL"), {**server.options(), **options, "database.include.list": "handed"}
+    server.execute("DROP DATABASE handed")
 
 
 @pytest.mark.timeout(120 + 60 * ROUNDS)
@@ -103,6 +120,7 @@ class Course:
         self.chance = chance
         self._directory = directory
         self._store = directory / "offsets.dat"
+        self._history = None if options["connector"] == "postgres" else str(directory / "history.dat")
         self._file = pipeline_file(directory, options)
         self.delivered: list[Delivered] = []
         self.taken_over = 0
@@ -132,7 +150,7 @@ class Course:
             Whether it could; it can't if Debezium was killed before it had finished its snapshot.
         """
         try:
-            once_free(lambda: import_offsets(self._file, None, str(self._store), None, True))
+            once_free(lambda: import_offsets(self._file, None, str(self._store), None, True, self._history))
         except OffsetError as exc:
             if "snapshot" not in exc.what and "no offset" not in exc.what:
                 raise
@@ -150,7 +168,7 @@ class Course:
         assert not going_back(delivered.changes)
         self.delivered.append(delivered)
         checkpoint.go_on_from(query.offset)
-        once_free(lambda: export_offsets(self._file, None, str(self._store), None, True))
+        once_free(lambda: export_offsets(self._file, None, str(self._store), None, True, self._history))
         return True
 
 

@@ -10,6 +10,7 @@ import typer
 
 from floodmark.cli.output import printable
 from floodmark.debezium.file_store import FileOffsets
+from floodmark.debezium.history import FileHistory, HistoryStore
 from floodmark.debezium.offsets import OffsetStore, stored_offsets
 from floodmark.errors import ConfigError
 from floodmark.json_data import Json
@@ -42,7 +43,9 @@ def show_offsets(path: Path, sink: str | None, debezium: str | None, as_json: bo
         typer.echo(printable(f"Debezium  {one.name} ({one.server}): {shown_fields(one.fields)}"))
 
 
-def import_offsets(path: Path, sink: str | None, debezium: str, name: str | None, yes: bool) -> None:
+def import_offsets(
+    path: Path, sink: str | None, debezium: str, name: str | None, yes: bool, history: str | None = None
+) -> None:
     """Let a pipeline go on from Debezium's offset.
 
     Args:
@@ -51,16 +54,40 @@ def import_offsets(path: Path, sink: str | None, debezium: str, name: str | None
         debezium: Debezium's store.
         name: the name of Debezium's connector; None: the only one of the source.
         yes: whether to write.
+        history: Debezium's schema history; None: the structures of tables are those of now.
     """
     mover = _mover(path, sink)
-    _finish(mover, mover.from_debezium(_store(debezium, mover), name), yes)
+    records = None if history is None else FileHistory(Path(history)).read()
+    _finish(mover, mover.from_debezium(_store(debezium, mover), name, records), yes)
 
 
-def export_offsets(path: Path, sink: str | None, debezium: str, name: str | None, yes: bool) -> None:
+def export_offsets(
+    path: Path, sink: str | None, debezium: str, name: str | None, yes: bool, history: str | None = None
+) -> None:
     """Let Debezium's connector go on from a pipeline's position; the arguments are those of ``import_offsets``."""
     mover = _mover(path, sink)
     store = _store(debezium, mover)
-    _finish(mover, mover.to_debezium(store, name), yes, store)
+    records = None if history is None else FileHistory(Path(history), mover.stamp)
+    _finish(mover, mover.to_debezium(store, name), yes, store, records)
+
+
+def move(path: Path, sink: str | None, position: str | None, yes: bool) -> None:
+    """Let a pipeline go on elsewhere.
+
+    Args:
+        path: the pipeline's file.
+        sink: the name of one of several sinks.
+        position: where; None: at the end of the log.
+        yes: whether to write.
+    """
+    mover = _mover(path, sink)
+    _finish(mover, mover.to_position(position), yes)
+
+
+def reset(path: Path, sink: str | None, yes: bool) -> None:
+    """Let a pipeline begin anew; the arguments are those of ``move``."""
+    mover = _mover(path, sink)
+    _finish(mover, mover.from_the_start(), yes)
 
 
 def _mover(path: Path, sink: str | None) -> Mover:
@@ -75,13 +102,15 @@ def _store(text: str, mover: Mover) -> OffsetStore:
     return FileOffsets(Path(text), mover.stamp)
 
 
-def _finish(mover: Mover, plan: Plan, yes: bool, store: OffsetStore | None = None) -> None:
+def _finish(
+    mover: Mover, plan: Plan, yes: bool, store: OffsetStore | None = None, history: HistoryStore | None = None
+) -> None:
     for line in plan.lines:
         typer.echo(printable(line))
     if not yes:
         typer.echo("Nothing was written. Give --yes to do it.")
         return
-    for line in mover.carry_out(plan, store):
+    for line in mover.carry_out(plan, store, history):
         typer.echo(printable(line))
 
 

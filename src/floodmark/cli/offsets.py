@@ -16,6 +16,9 @@ PipelinePath = Annotated[Path, typer.Argument(metavar="PIPELINE", help="The pipe
 Sink = Annotated[str | None, typer.Option("--sink", metavar="NAME", help="One of the file's sinks, if it has several.")]
 Store = Annotated[str, typer.Option("--debezium", metavar="STORE", help="Debezium's offsets: a file.")]
 Name = Annotated[str | None, typer.Option("--connector-name", metavar="NAME", help="The name of Debezium's connector.")]
+History = Annotated[
+    str | None, typer.Option("--history", metavar="FILE", help="Debezium's schema history (MySQL, MariaDB).")
+]
 Yes = Annotated[bool, typer.Option("--yes", help="Write it, after a copy was made; otherwise only say what would be.")]
 
 
@@ -38,6 +41,7 @@ def show(
 def import_command(
     pipeline: PipelinePath,
     debezium: Store,
+    history: History = None,
     connector_name: Name = None,
     sink: Sink = None,
     yes: Yes = False,
@@ -45,13 +49,14 @@ def import_command(
     """Let a stopped pipeline go on where a connector of Debezium has stopped, without a gap or a snapshot."""
     from floodmark.cli.moving import import_offsets
 
-    import_offsets(pipeline, sink, debezium, connector_name, yes)
+    import_offsets(pipeline, sink, debezium, connector_name, yes, history)
 
 
 @app.command("export")
 def export_command(
     pipeline: PipelinePath,
     debezium: Store,
+    history: History = None,
     connector_name: Name = None,
     sink: Sink = None,
     yes: Yes = False,
@@ -59,4 +64,38 @@ def export_command(
     """Let a connector of Debezium go on where a stopped pipeline has stopped, without a gap or a snapshot."""
     from floodmark.cli.moving import export_offsets
 
-    export_offsets(pipeline, sink, debezium, connector_name, yes)
+    export_offsets(pipeline, sink, debezium, connector_name, yes, history)
+
+
+@app.command("set")
+def set_command(
+    pipeline: PipelinePath,
+    position: Annotated[
+        str,
+        typer.Argument(
+            metavar="POSITION", help="An LSN (PostgreSQL), a file and offset or a set of GTIDs (MySQL, MariaDB)."
+        ),
+    ],
+    sink: Sink = None,
+    yes: Yes = False,
+) -> None:
+    """Let a stopped pipeline go on at a position. Changes that it passes over are lost, and told as a gap."""
+    from floodmark.cli.moving import move
+
+    move(pipeline, sink, position, yes)
+
+
+@app.command("skip-to-latest")
+def skip_to_latest(pipeline: PipelinePath, sink: Sink = None, yes: Yes = False) -> None:
+    """Let a stopped pipeline go on at the end of the log. Changes before it are lost, and told as a gap."""
+    from floodmark.cli.moving import move
+
+    move(pipeline, sink, None, yes)
+
+
+@app.command("reset")
+def reset_command(pipeline: PipelinePath, sink: Sink = None, yes: Yes = False) -> None:
+    """Let a stopped pipeline begin as a new one."""
+    from floodmark.cli.moving import reset
+
+    reset(pipeline, sink, yes)

@@ -149,6 +149,22 @@ class Checkpoint:
             raise self._unwritable(exc) from None
         return copy
 
+    def set_aside(self, stamp: str) -> str:
+        """Rename the directory, so that the next query is a new one, and return its new name.
+
+        Args:
+            stamp: what that ends with.
+
+        Raises:
+            CheckpointError: it cannot be renamed.
+        """
+        place = f"{self._path}.backup-{stamp}"
+        try:
+            self._fs.move(self._path, place)
+        except OSError as exc:
+            raise self._unwritable(exc) from None
+        return place
+
     def go_on_from(self, offset: Mapping[str, Json]) -> int:
         """Let the query go on from an offset, as if a micro-batch had ended there; begin a new query if there is none.
 

@@ -6,7 +6,7 @@ What this needs of a connector is optional: its module ``handover`` has a functi
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Protocol
 
 from floodmark.json_data import Json
@@ -22,23 +22,43 @@ class Place:
         bookmark: what is needed besides it (``LogSource.bookmark``).
         shown: the place in the source's own notation.
         notes: what users should know: what comes again, and why; sentences.
+        structures: the tables' structures there, which ``Handover.settle`` stores; None: they need not be.
     """
 
     source: dict[str, str]
     position: str
     bookmark: dict[str, Json] | None
     shown: str
-    notes: tuple[str, ...] = field(default=())
+    notes: tuple[str, ...] = ()
+    structures: object = None
+
+
+@dataclass(frozen=True)
+class HandedBack:
+    """From where Debezium goes on.
+
+    Attributes:
+        fields: those of its offset.
+        history: the records of a schema history that holds all structures there, the oldest first; None: Debezium's
+            connector keeps no history.
+    """
+
+    fields: dict[str, Json]
+    history: tuple[Mapping[str, Json], ...] | None = None
 
 
 class Handover(Protocol):
     """Finds places in a source's log. Reads only; the source's log must not be read by anything else meanwhile."""
 
-    def taken_over(self, offset: Mapping[str, Json]) -> Place:
+    def taken_over(
+        self, offset: Mapping[str, Json], history: Iterable[Mapping[str, Json]] | None, before: str | None
+    ) -> Place:
         """Return the place where Debezium's offset lies.
 
         Args:
             offset: its fields.
+            history: Debezium's schema history, the oldest record first; None: it isn't given.
+            before: the position of the query that is to go on there; None: it is new.
 
         Raises:
             OffsetError: Debezium would not go on from it without a new snapshot, it is of another server, or the log
@@ -46,7 +66,7 @@ class Handover(Protocol):
             FloodmarkError: the source can't be reached, or can't be captured.
         """
 
-    def handed_back(self, position: str, bookmark: Mapping[str, Json] | None) -> dict[str, Json]:
+    def handed_back(self, position: str, bookmark: Mapping[str, Json] | None) -> HandedBack:
         """Return the offset from which Debezium goes on at a query's position.
 
         Raises:
@@ -54,15 +74,30 @@ class Handover(Protocol):
             FloodmarkError: the source can't be reached.
         """
 
-    def stored_history(self, records: Iterable[Mapping[str, Json]], place: Place) -> str | None:
-        """Store the tables' structures at a place for the query.
+    def chosen(self, text: str, before: str | None) -> Place:
+        """Return the place that a user names in the source's notation, or by a log position.
 
         Args:
-            records: Debezium's schema history, the oldest first.
-            place: where the query goes on.
+            text: what names it.
+            before: the position of the query that is moved there; None: it is new.
 
-        Returns:
-            What the bookmark must name; None: the connector keeps no history.
+        Raises:
+            OffsetError: it isn't such a text, lies in the future, or the source doesn't reach back to it.
+            FloodmarkError: the source can't be reached, or can't be captured.
+        """
+
+    def latest(self, before: str | None) -> Place:
+        """Return the end of the log; ``before`` as in ``chosen``.
+
+        Raises:
+            FloodmarkError: the source can't be reached, or can't be captured.
+        """
+
+    def settle(self, place: Place) -> dict[str, Json] | None:
+        """Store what a query needs beside its checkpoint to go on at a place, and return the place's bookmark.
+
+        Raises:
+            FloodmarkError: it can't be written.
         """
 
     def close(self) -> None:

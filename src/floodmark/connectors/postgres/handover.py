@@ -15,6 +15,7 @@ which sets the LSN of each message.
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -22,7 +23,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from floodmark.connectors.contract.handover import Handover, Place
+from floodmark.connectors.contract.handover import HandedBack, Handover, Place
 from floodmark.connectors.postgres.capture.receive_buffer import Frames, ReceiveBuffer
 from floodmark.connectors.postgres.capture.stream_settings import stream_settings
 from floodmark.connectors.postgres.continuity.check import ServerLog
@@ -62,6 +63,8 @@ NEAR_BYTES = 8192
 FAR_BYTES = 1 << 20
 """A commit record ends with what belongs to it (transactions, relations), so its time can lie far before its end."""
 NEW_TUPLE = ord("N")
+_LSN = re.compile(r"[0-9A-Fa-f]{1,8}/[0-9A-Fa-f]{1,8}")
+_POSITION = re.compile(r"[0-9A-F]{16}-[0-9A-F]{8}")
 OPERATIONS = {INSERT: "INSERT", UPDATE: "UPDATE", DELETE: "DELETE", TRUNCATE: "TRUNCATE", MESSAGE: "MESSAGE"}
 """Debezium's names of messages' types."""
 OTHER_SERVER = (
@@ -93,8 +96,12 @@ class DebeziumPlace:
 
     @property
     def is_change(self) -> bool:
-        """Whether the last message is a change, so that it lies inside of a transaction."""
-        return self.message not in (None, "BEGIN", "COMMIT") and self.lsn != self.commit
+        """Whether the last message is a change, so that it lies inside of a transaction.
+
+        A change can have the LSN at which the commit before ends. A message outside of transactions counts as a commit.
+        """
+        outside = self.message == "MESSAGE" and self.lsn == self.commit
+        return self.message not in (None, "BEGIN", "COMMIT") and not outside
 
     @classmethod
     def from_fields(cls, fields: Mapping[str, Json]) -> DebeziumPlace:
@@ -174,8 +181,11 @@ class PostgresHandover:
         self._options = options
         self._session = PostgresSession(options)
 
-    def taken_over(self, offset: Mapping[str, Json]) -> Place:
+    def taken_over(
+        self, offset: Mapping[str, Json], history: Iterable[Mapping[str, Json]] | None, before: str | None
+    ) -> Place:
         """Return the place where Debezium's offset lies."""
+        del history, before
         place = DebeziumPlace.from_fields(offset)
         log, slot = self._server_log(), self._slot()
         done = place.lsn if place.commit is None else place.commit
@@ -214,7 +224,7 @@ class PostgresHandover:
         )
         return self._place(at, shown, tuple(notes))
 
-    def handed_back(self, position: str, bookmark: Mapping[str, Json] | None) -> dict[str, Json]:
+    def handed_back(self, position: str, bookmark: Mapping[str, Json] | None) -> HandedBack:
         """Return the offset from which Debezium goes on at a query's position."""
         lsn, count = parse_position(position)
         log, slot = self._server_log(), self._slot()
@@ -223,12 +233,12 @@ class PostgresHandover:
         if count:
             inside = self._inside(lsn, count)
             if inside is not None:
-                return inside
+                return HandedBack(inside)
         offset: dict[str, Json] = {"lsn": lsn, "lsn_proc": lsn, "lsn_commit": lsn, "messageType": "COMMIT"}
         match None if bookmark is None else bookmark.get("end"):
             case [str(end), int(micros)] if parse_lsn(end) == lsn:
                 offset["ts_usec"] = micros
-        return offset
+        return HandedBack(offset)
 
     def _inside(self, lsn: int, count: int) -> dict[str, Json] | None:
         """Return the offset after a change of a transaction; None if Debezium must begin with the whole transaction.
@@ -260,10 +270,34 @@ class PostgresHandover:
             "ts_usec": found.micros,
         }
 
-    def stored_history(self, records: Iterable[Mapping[str, Json]], place: Place) -> str | None:
-        """Return None: PostgreSQL's log has the tables' structures."""
-        del records, place
-        return None
+    def chosen(self, text: str, before: str | None) -> Place:
+        """Return the place of an LSN, such as ``16/B374D848``, or of a log position."""
+        del before
+        if _POSITION.fullmatch(text):
+            lsn, count = parse_position(text)
+        elif _LSN.fullmatch(text):
+            lsn, count = parse_lsn(text), 0
+        else:
+            raise OffsetError(f"'{text}' is not a position in PostgreSQL's log.", "Give an LSN, such as 16/B374D848.")
+        log, slot = self._server_log(), self._slot()
+        self._refuse_future(lsn, log)
+        self._check_slot(slot, lsn, lsn)
+        if count:
+            found = self._first_transaction(lsn)
+            if found is None or found.commit != lsn or count > len(found.lsns):
+                raise OffsetError(f"No transaction of {count} changes or more has its commit at {format_lsn(lsn)}.")
+        return self._place(position(lsn, count), f"LSN {format_lsn(lsn)}", ())
+
+    def latest(self, before: str | None) -> Place:
+        """Return the end of the log that is on the server's disk."""
+        del before
+        log = self._server_log()
+        self._slot()
+        return self._place(position(log.end), f"LSN {format_lsn(log.end)}", ())
+
+    def settle(self, place: Place) -> dict[str, Json] | None:
+        """Return the place's bookmark: the log has the tables' structures."""
+        return place.bookmark
 
     def close(self) -> None:
         """Close all connections."""

@@ -57,6 +57,32 @@ class HistoryFiles(Protocol):
         """
 
 
+class ReadOnlyFiles:
+    """Files that are read only, such as those of a query that isn't to be changed; nothing is removed.
+
+    Args:
+        files: the files.
+    """
+
+    def __init__(self, files: HistoryFiles) -> None:
+        self._files = files
+        self.place = files.place
+
+    def names(self) -> list[str]:
+        """Return the names of the files."""
+        return self._files.names()
+
+    def read(self, name: str) -> list[bytes]:
+        """Return a file's lines."""
+        return self._files.read(name)
+
+    def write(self, name: str, lines: Sequence[bytes]) -> None:
+        """Do nothing."""
+
+    def remove(self, names: Sequence[str]) -> None:
+        """Do nothing."""
+
+
 class StateDirFiles:
     """Files below ``<state.dir>/<owner>/schema-history``, each with a checksum at its end.
 

@@ -47,6 +47,7 @@ class Offset:
         after: the name of the micro-batch before; None: an earlier version of Floodmark has written the offset.
         read: by the ids of signals, how many of the tables that they asked for this offset knows to have been read to
             the end, by the micro-batch before or earlier, and that the offset before didn't know.
+        accepted: gaps that a user has accepted while the query was stopped, and that the next micro-batch announces.
     """
 
     source: dict[str, str]
@@ -68,6 +69,7 @@ class Offset:
     gaps: tuple[Gap, ...] = ()
     after: str | None = None
     read: Mapping[str, int] = field(default_factory=dict)
+    accepted: tuple[Gap, ...] = ()
 
     @property
     def oldest(self) -> str:
@@ -92,6 +94,8 @@ class Offset:
         after: dict[str, Json] = {} if self.after is None else {"after": self.after}
         if self.read:
             after["read"] = dict(self.read)
+        if self.accepted:
+            after["accepted"] = [gap.to_json() for gap in self.accepted]
         return {
             "v": VERSION,
             "source": self.source,
@@ -151,6 +155,7 @@ class Offset:
             tuple(map(Gap.from_json, stored.items("gaps"))) if "gaps" in stored else (),
             stored.text("after") if "after" in stored else None,
             _counts(stored.member("read")) if "read" in stored else {},
+            tuple(map(Gap.from_json, stored.items("accepted"))) if "accepted" in stored else (),
         )
 
 
@@ -171,4 +176,5 @@ def _optional_integer(stored: JsonObject, name: str) -> int | None:
 
 def following(start: Offset, **changes: Any) -> Offset:
     """Return the offset that follows another one; fields of a single micro-batch are reset."""
-    return replace(start, **{"gap": False, "taken": (), "notifications": (), "heartbeat": None, "read": {}, **changes})
+    single: dict[str, Any] = {"gap": False, "taken": (), "notifications": (), "heartbeat": None, "read": {}}
+    return replace(start, **{**single, "accepted": (), **changes})

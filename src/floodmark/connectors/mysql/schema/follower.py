@@ -42,7 +42,7 @@ class SchemaFollower:
         self._gaps = gaps
         self._server = Server()
         self._collations: Mapping[int, str] = {}
-        self._history = SchemaHistory(_files(options), options.topic_prefix)
+        self._history = SchemaHistory(history_files(options), options.topic_prefix)
         self._position = ""
         self._schema = Schema()
         self._warned_of: set[TableId] = set()
@@ -223,7 +223,8 @@ class SchemaFollower:
         return self._schema.tables.get((database, name)) if self._options.captures(database, name) else None
 
 
-def _files(options: BinlogOptions) -> HistoryFiles:
+def history_files(options: BinlogOptions) -> HistoryFiles:
+    """Return where the schema history is kept."""
     if not options.history_in_kafka:
         return StateDirFiles(options.state_dir, options.owner)
     try:

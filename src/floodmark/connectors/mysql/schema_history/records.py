@@ -153,6 +153,39 @@ def image(schema: Schema, after: str) -> list[dict[str, Json]]:
     return [{OWN: change.to_json()} for change in (StoredChange(after, databases=schema.databases), *tables)]
 
 
+def debezium_image(schema: Schema, server: str, position: Mapping[str, Json]) -> list[dict[str, Json]]:
+    """Return the records of a history of Debezium that holds all structures.
+
+    Args:
+        schema: the structures.
+        server: the option ``topic.prefix``.
+        position: Debezium's form of the position at which they are in force.
+    """
+    databases = [
+        (name, f"CREATE DATABASE `{name.replace('`', '``')}` CHARSET {one.charset} COLLATE {one.collation}", None)
+        for name, one in schema.databases.items()
+    ]
+    tables = [(table.database, "", table) for table in schema.tables.values() if not table.sequence]
+    return [
+        {
+            "source": {"server": server},
+            "position": {**position, "snapshot": True},
+            "databaseName": database,
+            "ddl": ddl,
+            **_created(database, table),
+        }
+        for database, ddl, table in (*databases, *tables)
+    ]
+
+
+def _created(database: str, table: Table | None) -> dict[str, Json]:
+    """Return the members of a record that describe a new table: Debezium's, and the one that Floodmark reads."""
+    if table is None:
+        return {"tableChanges": []}
+    changes = _table_changes(SchemaChange(database, "", "", "CREATE", (database, table.name), table), {})
+    return {"tableChanges": changes, OWN: StoredChange(tables=(table,)).to_json()}
+
+
 def stored_change(record: Json, error: MakeError) -> StoredChange | None:
     """Return what changes by a record; None if it is a statement's further record, which is for Debezium alone.
 

@@ -148,7 +148,7 @@ class Planner:
         if self._options.format != "events" and not end.reads_tables:
             self._excluded_tables.prove_any_left(self._tables_shown)
         heartbeat = self._heartbeats.due(alone=end is start, ending=self._ending.wanted)
-        gaps = with_gaps(start, end, self._source.gaps.all())
+        gaps = with_gaps(start, end, (*start.accepted, *self._source.gaps.all()))
         if end is start:
             if not start.ended and self._source.completeness is not None:
                 # A change that the source left out of its log never arrives, so check for that while nothing does.
