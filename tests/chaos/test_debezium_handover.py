@@ -32,7 +32,7 @@ from tests.support.handed_over import (
 from tests.support.inprocess import InProcess
 from tests.support.patience import within
 
-ROUNDS = int(os.environ.get("FLOODMARK_CHAOS_HANDOVERS", "1"))
+ROUNDS = int(os.environ.get("FLOODMARK_CHAOS_HANDOVERS", "3"))
 """How often a source goes from Debezium to a query and back."""
 ROWS = 400
 
@@ -54,6 +54,7 @@ def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Place]:
     server.execute("DROP DATABASE handed")
 
 
+@pytest.mark.long
 @pytest.mark.timeout(120 + 60 * ROUNDS)
 def test_a_source_goes_back_and_forth(place: Place, tmp_path: Path) -> None:
     course, work = begin(place, tmp_path, ROWS)
