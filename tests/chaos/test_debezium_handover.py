@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from floodmark.cli.moving import export_offsets, import_offsets
+from floodmark.cli.moving import Stores, export_offsets, import_offsets
 from floodmark.demo.embedded import EmbeddedPostgres
 from floodmark.errors import OffsetError
 from floodmark.spark.checkpoint import Checkpoint
@@ -120,8 +120,8 @@ class Course:
         self.options = dict(options)
         self.chance = chance
         self._directory = directory
-        self._store = directory / "offsets.dat"
-        self._history = None if options["connector"] == "postgres" else str(directory / "history.dat")
+        history = None if options["connector"] == "postgres" else str(directory / "history.dat")
+        self._stores = Stores(str(directory / "offsets.dat"), history)
         self._file = pipeline_file(directory, options)
         self.delivered: list[Delivered] = []
         self.taken_over = 0
@@ -151,7 +151,7 @@ class Course:
             Whether it could; it can't if Debezium was killed before it had finished its snapshot.
         """
         try:
-            once_free(lambda: import_offsets(self._file, None, str(self._store), None, True, self._history))
+            once_free(lambda: import_offsets(self._file, None, self._stores, True))
         except OffsetError as exc:
             if "snapshot" not in exc.what and "no offset" not in exc.what:
                 raise
@@ -169,7 +169,7 @@ class Course:
         assert not going_back(delivered.changes)
         self.delivered.append(delivered)
         checkpoint.go_on_from(query.offset)
-        once_free(lambda: export_offsets(self._file, None, str(self._store), None, True, self._history))
+        once_free(lambda: export_offsets(self._file, None, self._stores, True))
         return True
 
 

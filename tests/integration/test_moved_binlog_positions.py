@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from floodmark.cli.moving import export_offsets, import_offsets, move
+from floodmark.cli.moving import Stores, export_offsets, import_offsets, move
 from floodmark.debezium.file_store import FileOffsets
 from floodmark.debezium.offsets import StoredOffset
 from floodmark.errors import FloodmarkError, OffsetError
@@ -78,7 +78,7 @@ class Taken:
         """Import an offset."""
         offset = StoredOffset("reference", {"server": "test"}, dict(fields))
         FileOffsets(self.store, "test").write(offset.key, offset.value)
-        import_offsets(self.file, None, str(self.store), None, True, str(self.history) if history else None)
+        import_offsets(self.file, None, Stores(str(self.store), str(self.history) if history else None), True)
 
     @property
     def checkpoint(self) -> Checkpoint:
@@ -213,15 +213,16 @@ def test_a_query_hands_back(taken: Taken) -> None:
     start = taken.end()
     taken.insert(1, 2, 3)
     begin = taken.begin_of_transaction(start)
+    stores = Stores(str(taken.store), str(taken.history))
     for events in (0, 3, 5):
         taken.take_over({**start, "pos": begin, **({"event": events} if events else {})})
         before = taken.checkpoint.delivered()
-        export_offsets(taken.file, None, str(taken.store), None, True, str(taken.history))
+        export_offsets(taken.file, None, stores, True)
         (written,) = [json.loads(value) for value in FileOffsets(taken.store).read().values() if value]
         assert written.get("event", 0) == events
         if events:
             assert written["pos"] == begin
-        import_offsets(taken.file, None, str(taken.store), None, True, str(taken.history))
+        import_offsets(taken.file, None, stores, True)
         after = taken.checkpoint.delivered()
         assert before is not None
         assert after is not None

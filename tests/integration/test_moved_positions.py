@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import psycopg
 import pytest
 
-from floodmark.cli.moving import export_offsets, import_offsets, move, reset, show_offsets
+from floodmark.cli.moving import Stores, export_offsets, import_offsets, move, reset, show_offsets
 from floodmark.debezium.file_store import FileOffsets
 from floodmark.debezium.offsets import StoredOffset
 from floodmark.errors import CheckpointError, OffsetError
@@ -77,7 +77,7 @@ class Taken:
 
     def take_over(self, yes: bool = True) -> None:
         """Import the offset."""
-        import_offsets(self.file, None, str(self.store), None, yes)
+        import_offsets(self.file, None, Stores(str(self.store)), yes)
 
     @property
     def checkpoint(self) -> Checkpoint:
@@ -148,12 +148,12 @@ def test_nothing_is_written_without_yes(taken: Taken) -> None:
     taken.store_offset(debezium_offsets(taken.messages())[0])
     before = files(taken.directory)
     taken.take_over(yes=False)
-    show_offsets(taken.file, None, str(taken.store), True)
+    show_offsets(taken.file, None, Stores(str(taken.store)), True)
     assert files(taken.directory) == before
     taken.take_over()
     before = files(taken.directory)
     taken.take_over(yes=False)
-    export_offsets(taken.file, None, str(taken.store), None, False)
+    export_offsets(taken.file, None, Stores(str(taken.store)), False)
     move(taken.file, None, None, False)
     reset(taken.file, None, False)
     assert files(taken.directory) == before
@@ -215,7 +215,7 @@ def test_the_right_offset_is_taken(taken: Taken) -> None:
     taken.store_offset(offset, name="another")
     with pytest.raises(OffsetError, match=r"more than one offset.*'another'.*'reference'"):
         taken.take_over()
-    import_offsets(taken.file, None, str(taken.store), "another", True)
+    import_offsets(taken.file, None, Stores(str(taken.store), name="another"), True)
     taken.store.write_bytes(taken.store.read_bytes()[:-9])
     with pytest.raises(OffsetError, match="ends too early"):
         taken.take_over()
@@ -288,7 +288,7 @@ def test_a_query_hands_back_from_inside_of_a_transaction(taken: Taken) -> None:
     for count, expected in ((0, None), (1, known[2]), (4, known[5]), (6, known[7])):
         move(taken.file, None, f"{commit:016X}-{count:08X}", True)
         taken.store_offset({})
-        export_offsets(taken.file, None, str(taken.store), None, True)
+        export_offsets(taken.file, None, Stores(str(taken.store)), True)
         (written,) = [json.loads(value) for value in FileOffsets(taken.store).read().values() if value]
         if expected is None:
             assert written["lsn_proc"] == written["lsn_commit"] == commit
@@ -301,6 +301,7 @@ def test_a_query_hands_back_from_inside_of_a_transaction(taken: Taken) -> None:
 
 
 @pytest.mark.long
+@pytest.mark.timeout(600)
 def test_spark_goes_on_from_the_checkpoint(taken: Taken) -> None:
     taken.source.execute("INSERT INTO t VALUES (1, 'a')", "INSERT INTO t VALUES (2, 'b')")
     taken.store_offset(debezium_offsets(taken.messages())[1])

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 import typer
 
 from floodmark.cli.output import printable
+from floodmark.config.kafka_clients import JavaSettingError, client_is_missing, connection_settings
 from floodmark.debezium.file_store import FileOffsets
 from floodmark.debezium.history import FileHistory, HistoryStore
 from floodmark.debezium.offsets import OffsetStore, stored_offsets
@@ -17,19 +19,82 @@ from floodmark.json_data import Json
 from floodmark.moving.mover import Mover, Plan, shown_fields
 from floodmark.spark.pipelines.file import load_file
 
+KAFKA = "kafka://"
+JAVA_CURE = "Give keystores and truststores as PEM files."
 
-def show_offsets(path: Path, sink: str | None, debezium: str | None, as_json: bool) -> None:
+
+@dataclass(frozen=True)
+class Stores:
+    """Where a connector of Debezium keeps what is moved, as the command line names it.
+
+    Attributes:
+        offsets: a file, or ``kafka://<brokers>/<topic>``; None: not given.
+        history: the schema history, likewise.
+        kafka: a file with settings of the Java client, ``<name>=<value>`` a line; None: brokers need none.
+        name: the connector's name; None: the only one of the source.
+    """
+
+    offsets: str | None = None
+    history: str | None = None
+    kafka: Path | None = None
+    name: str | None = None
+
+    def offset_store(self, stamp: str) -> OffsetStore:
+        """Return the offsets' store.
+
+        Args:
+            stamp: what the names of copies end with.
+
+        Raises:
+            ConfigError: what names it is wrong, or the package for Kafka is not installed.
+        """
+        text = self.offsets or ""
+        if not text.startswith(KAFKA):
+            return FileOffsets(Path(text), stamp)
+        try:
+            from floodmark.debezium.topics import TopicOffsets
+        except ModuleNotFoundError as exc:
+            raise client_is_missing("--debezium", "names a Kafka topic", exc) from None
+        return TopicOffsets(text, self._settings())
+
+    def history_store(self, stamp: str) -> HistoryStore | None:
+        """Return the schema history's store; None if it isn't given. Arguments and errors as of ``offset_store``."""
+        text = self.history
+        if text is None or not text.startswith(KAFKA):
+            return None if text is None else FileHistory(Path(text), stamp)
+        try:
+            from floodmark.debezium.topics import TopicHistory
+        except ModuleNotFoundError as exc:
+            raise client_is_missing("--history", "names a Kafka topic", exc) from None
+        return TopicHistory(text, self._settings())
+
+    def _settings(self) -> dict[str, str]:
+        if self.kafka is None:
+            return {}
+        try:
+            lines = self.kafka.read_text(encoding="utf-8").splitlines()
+        except (OSError, UnicodeDecodeError) as exc:
+            raise ConfigError(f"Cannot read {self.kafka}: {exc}.") from None
+        pairs = [line.partition("=") for line in lines if line.strip() and not line.lstrip().startswith(("#", "!"))]
+        try:
+            found = connection_settings({name.strip().lower(): value.strip() for name, _, value in pairs})
+        except JavaSettingError as exc:
+            raise ConfigError(f"The setting '{exc}' in {self.kafka} is one that only Java knows.", JAVA_CURE) from None
+        return {name: value for name, value in found.items() if name not in ("bootstrap.servers", "log_level")}
+
+
+def show_offsets(path: Path, sink: str | None, stores: Stores, as_json: bool) -> None:
     """Print where a pipeline is, and Debezium's offsets.
 
     Args:
         path: the pipeline's file.
         sink: the name of one of several sinks.
-        debezium: Debezium's store; None: only the pipeline is shown.
+        stores: Debezium's; without one of offsets only the pipeline is shown.
         as_json: whether to print JSON, for programs.
     """
     mover = _mover(path, sink)
     offset = mover.delivered()
-    stored = stored_offsets(_store(debezium, mover)) if debezium is not None else []
+    stored = [] if stores.offsets is None else stored_offsets(stores.offset_store(mover.stamp))
     if as_json:
         found: dict[str, Json] = {
             "position": None if offset is None else offset.log,
@@ -43,32 +108,26 @@ def show_offsets(path: Path, sink: str | None, debezium: str | None, as_json: bo
         typer.echo(printable(f"Debezium  {one.name} ({one.server}): {shown_fields(one.fields)}"))
 
 
-def import_offsets(
-    path: Path, sink: str | None, debezium: str, name: str | None, yes: bool, history: str | None = None
-) -> None:
+def import_offsets(path: Path, sink: str | None, stores: Stores, yes: bool) -> None:
     """Let a pipeline go on from Debezium's offset.
 
     Args:
         path: the pipeline's file.
         sink: the name of one of several sinks.
-        debezium: Debezium's store.
-        name: the name of Debezium's connector; None: the only one of the source.
+        stores: Debezium's; without a schema history the structures of tables are those of now.
         yes: whether to write.
-        history: Debezium's schema history; None: the structures of tables are those of now.
     """
     mover = _mover(path, sink)
-    records = None if history is None else FileHistory(Path(history)).read()
-    _finish(mover, mover.from_debezium(_store(debezium, mover), name, records), yes)
+    history = stores.history_store(mover.stamp)
+    records = None if history is None else history.read()
+    _finish(mover, mover.from_debezium(stores.offset_store(mover.stamp), stores.name, records), yes)
 
 
-def export_offsets(
-    path: Path, sink: str | None, debezium: str, name: str | None, yes: bool, history: str | None = None
-) -> None:
+def export_offsets(path: Path, sink: str | None, stores: Stores, yes: bool) -> None:
     """Let Debezium's connector go on from a pipeline's position; the arguments are those of ``import_offsets``."""
     mover = _mover(path, sink)
-    store = _store(debezium, mover)
-    records = None if history is None else FileHistory(Path(history), mover.stamp)
-    _finish(mover, mover.to_debezium(store, name), yes, store, records)
+    store = stores.offset_store(mover.stamp)
+    _finish(mover, mover.to_debezium(store, stores.name), yes, store, stores.history_store(mover.stamp))
 
 
 def move(path: Path, sink: str | None, position: str | None, yes: bool) -> None:
@@ -96,10 +155,6 @@ def _mover(path: Path, sink: str | None) -> Mover:
         names = ", ".join(one.label for one in found)
         raise ConfigError(f"The pipeline file has several sinks: {names}.", "Name one of them with --sink.")
     return Mover(found[0])
-
-
-def _store(text: str, mover: Mover) -> OffsetStore:
-    return FileOffsets(Path(text), mover.stamp)
 
 
 def _finish(

@@ -17,6 +17,10 @@ from floodmark.json_data import Json
 HISTORY_CURE = "Give the file that schema.history.internal.file.filename of the connector names, after it was stopped."
 
 
+RECORD_MEMBERS = {"source", "position"}
+"""The members that each record has."""
+
+
 class HistoryStore(Protocol):
     """Where a connector keeps its schema history."""
 
@@ -32,7 +36,7 @@ class HistoryStore(Protocol):
         """
 
     def write(self, records: Sequence[Mapping[str, Json]]) -> str:
-        """Replace the records, and return where the former ones were copied to; empty if there was nothing to copy.
+        """Write records that hold all structures; return where the former ones were copied to, if they were replaced.
 
         Raises:
             OffsetError: it can't be written.
@@ -84,6 +88,6 @@ class FileHistory:
             found = json.loads(line)
         except ValueError:
             found = None
-        if not isinstance(found, Mapping) or not {"source", "position"} <= found.keys():
+        if not isinstance(found, Mapping) or not found.keys() >= RECORD_MEMBERS:
             raise OffsetError(f"Line {number} of {self.place} is no record of Debezium's schema history.", HISTORY_CURE)
         return found

@@ -149,6 +149,8 @@ class Mover:
             "there.",
             f"In {store.place}, its offset becomes {stored.value.decode()}.",
         ]
+        if known is not None:
+            lines.append(f"It was {known.value.decode()}.")
         if offset.incremental is not None and offset.incremental.active:
             lines.append("An incremental snapshot is in progress, which is not handed over: send its signal again.")
         if back.history is not None:

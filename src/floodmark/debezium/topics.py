@@ -1,0 +1,166 @@
+"""Debezium's offsets and schema history in Kafka topics: Kafka Connect's ``offset.storage.topic``, and its own.
+
+Source: Kafka Connect's ``KafkaOffsetBackingStore`` (the last value of a key counts, an empty one removes it) and
+Debezium's ``KafkaSchemaHistory`` (one partition, records without keys).
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from urllib.parse import urlsplit
+
+from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
+
+from floodmark.config.kafka_clients import kafka_secrets, without_secrets
+from floodmark.debezium.history import RECORD_MEMBERS
+from floodmark.errors import ConfigError, ConnectError, OffsetError
+from floodmark.json_data import Json
+
+SCHEME = "kafka://"
+TIMEOUT_S = 30.0
+POLL_S = 0.5
+BURST = 10_000
+_SETTINGS = {"log_level": "0", "group.id": "floodmark-offsets", "enable.auto.commit": "false"}
+_PRODUCER = {"log_level": "0", "enable.idempotence": "true", "partitioner": "murmur2_random"}
+"""Java's clients choose a key's partition so."""
+
+
+class Topic:
+    """A topic that is read as it is now, and appended to.
+
+    Args:
+        uri: ``kafka://<brokers>/<topic>``.
+        settings: further ones of the client, by librdkafka's names.
+
+    Raises:
+        ConfigError: the URI has another form.
+    """
+
+    def __init__(self, uri: str, settings: Mapping[str, str]) -> None:
+        parts = urlsplit(uri)
+        self._topic = parts.path.strip("/")
+        if not parts.netloc or not self._topic or "/" in self._topic or parts.query:
+            raise ConfigError(f"'{uri}' names no Kafka topic.", "Write kafka://<host>:<port>,<host>:<port>/<topic>.")
+        self._settings = {"bootstrap.servers": parts.netloc, **settings}
+        self._secrets = kafka_secrets(settings)
+        self.place = f"the topic {self._topic}"
+
+    def read(self) -> Iterator[tuple[bytes | None, bytes | None]]:
+        """Yield key and value of all records that are in the topic now; those of a partition in their order.
+
+        Raises:
+            ConnectError: the brokers can't be reached.
+            OffsetError: there is no such topic.
+        """
+        consumer = Consumer({**_SETTINGS, **self._settings})
+        try:
+            found = consumer.list_topics(timeout=TIMEOUT_S).topics.get(self._topic)
+            if found is None or found.error is not None or not found.partitions:
+                raise OffsetError(f"There is no Kafka topic '{self._topic}'.", "Name that of Debezium's connector.")
+            for number in sorted(found.partitions):
+                yield from self._partition(consumer, TopicPartition(self._topic, number, OFFSET_BEGINNING))
+        except KafkaException as exc:
+            raise self._away("read", exc.args[0]) from None
+        finally:
+            consumer.close()
+
+    def append(self, records: Iterable[tuple[bytes | None, bytes]]) -> None:
+        """Append records, and wait until the brokers have acknowledged them.
+
+        Raises:
+            ConnectError: they did not.
+        """
+        errors: list[KafkaError] = []
+
+        def delivered(error: KafkaError | None, _: Message) -> None:
+            if error is not None:
+                errors.append(error)
+
+        try:
+            producer = Producer({**_PRODUCER, **self._settings})
+            for number, (key, value) in enumerate(records):
+                # The client holds a limited number of records.
+                if number % BURST == BURST - 1 and producer.flush(TIMEOUT_S):
+                    break
+                producer.produce(self._topic, value, key, on_delivery=delivered)
+            if producer.flush(TIMEOUT_S):
+                producer.purge()
+                errors.append(KafkaError(KafkaError._TIMED_OUT))
+        except (KafkaException, BufferError) as exc:
+            errors.append(exc.args[0] if isinstance(exc, KafkaException) else KafkaError(KafkaError._QUEUE_FULL))
+        if errors:
+            raise self._away("written", errors[0])
+
+    def _partition(self, consumer: Consumer, partition: TopicPartition) -> Iterator[tuple[bytes | None, bytes | None]]:
+        at, end = consumer.get_watermark_offsets(partition, timeout=TIMEOUT_S)
+        consumer.assign([partition])
+        until = time.monotonic() + TIMEOUT_S
+        while at < end:
+            message = consumer.poll(POLL_S)
+            if message is None:
+                # Records that were compacted away, or that end transactions, are not returned.
+                at = max([at, *(found.offset for found in consumer.position([partition]))])
+                if time.monotonic() > until:
+                    raise KafkaException(KafkaError(KafkaError._TIMED_OUT))
+                continue
+            error, offset = message.error(), message.offset()
+            if error is not None:
+                raise KafkaException(error)
+            assert offset is not None
+            at, until = offset + 1, time.monotonic() + TIMEOUT_S
+            yield _bytes(message.key()), _bytes(message.value())
+
+    def _away(self, done: str, error: KafkaError) -> ConnectError:
+        text = f"The Kafka topic '{self._topic}' cannot be {done}: {error.str()}."
+        return ConnectError(without_secrets(self._secrets, text), "See whether its brokers are there.")
+
+
+def _bytes(data: str | bytes | None) -> bytes | None:
+    return data.encode() if isinstance(data, str) else data
+
+
+class TopicOffsets:
+    """An ``OffsetStore`` in the topic of Kafka Connect's workers; arguments and errors as of ``Topic``."""
+
+    def __init__(self, uri: str, settings: Mapping[str, str]) -> None:
+        self._topic = Topic(uri, settings)
+        self.place = self._topic.place
+
+    def read(self) -> Mapping[bytes, bytes | None]:
+        """Return the last value of each key."""
+        return {key: value or None for key, value in self._topic.read() if key is not None}
+
+    def write(self, key: bytes, value: bytes) -> str:
+        """Append a value; the topic has the former one until it is compacted."""
+        self._topic.append([(key, value)])
+        return ""
+
+
+class TopicHistory:
+    """A ``HistoryStore`` in the topic of a connector; arguments and errors as of ``Topic``."""
+
+    def __init__(self, uri: str, settings: Mapping[str, str]) -> None:
+        self._topic = Topic(uri, settings)
+        self.place = self._topic.place
+
+    def read(self) -> Iterator[Mapping[str, Json]]:
+        """Yield the records, the oldest first."""
+        for number, (_, value) in enumerate(self._topic.read(), start=1):
+            try:
+                found = json.loads(value or b"null")
+            except ValueError:
+                found = None
+            if not isinstance(found, Mapping) or not found.keys() >= RECORD_MEMBERS:
+                raise OffsetError(
+                    f"Record {number} of {self.place} is no record of Debezium's schema history.",
+                    "Name the topic of schema.history.internal.kafka.topic.",
+                )
+            yield found
+
+    def write(self, records: Sequence[Mapping[str, Json]]) -> str:
+        """Append the records, which hold all structures; what the topic has stays."""
+        texts = (json.dumps(one, separators=(",", ":"), ensure_ascii=False).encode() for one in records)
+        self._topic.append((None, text) for text in texts)
+        return ""
