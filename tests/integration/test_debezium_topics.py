@@ -11,16 +11,21 @@ import pytest
 from floodmark.cli.moving import Stores
 from floodmark.debezium.offsets import find_offset
 from floodmark.errors import ConfigError, ConnectError, OffsetError
+from floodmark.json_data import Json
 from tests.support.kafka import Broker
 
-RECORD = {"source": {"server": "test"}, "position": {"file": "binlog.000001", "pos": 4}, "ddl": "CREATE DATABASE x"}
+RECORD: dict[str, Json] = {
+    "source": {"server": "test"},
+    "position": {"file": "binlog.000001", "pos": 4},
+    "ddl": "CREATE DATABASE x",
+}
 
 
 @pytest.fixture
 def topic(broker: Broker) -> str:
     """Return the URI of a new topic of three partitions."""
     name = f"offsets-{uuid.uuid4()}"
-    broker.create(name, 3, **{"cleanup.policy": "compact"})
+    broker.create(name, 3)
     return f"kafka://{broker.servers}/{name}"
 
 
@@ -43,7 +48,7 @@ def test_the_last_offset_of_a_key_counts(broker: Broker, topic: str) -> None:
 def test_a_topic_of_something_else_is_no_history(topic: str, tmp_path: Path) -> None:
     settings = tmp_path / "client.properties"
     settings.write_text("# of the worker\nclient.id=floodmark\n", encoding="utf-8")
-    store = Stores(history=topic, kafka=settings).history_store("now")
+    store = Stores(history=topic, settings=settings).history_store("now")
     assert store is not None
     Stores(topic).offset_store("now").write(b"[]", b"{}")
     with pytest.raises(OffsetError, match="is no record"):

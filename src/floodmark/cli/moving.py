@@ -16,6 +16,7 @@ from floodmark.debezium.history import FileHistory, HistoryStore
 from floodmark.debezium.offsets import OffsetStore, stored_offsets
 from floodmark.errors import ConfigError
 from floodmark.json_data import Json
+from floodmark.moving.jdbc_store import SCHEME, JdbcOffsets
 from floodmark.moving.mover import Mover, Plan, shown_fields
 from floodmark.spark.pipelines.file import load_file
 
@@ -28,15 +29,16 @@ class Stores:
     """Where a connector of Debezium keeps what is moved, as the command line names it.
 
     Attributes:
-        offsets: a file, or ``kafka://<brokers>/<topic>``; None: not given.
-        history: the schema history, likewise.
-        kafka: a file with settings of the Java client, ``<name>=<value>`` a line; None: brokers need none.
+        offsets: a file, ``kafka://<brokers>/<topic>``, or a JDBC URL; None: not given.
+        history: the schema history: a file or a topic.
+        settings: a file with settings, ``<name>=<value>`` a line: those of Kafka's Java client, or a database's; None:
+            none are needed.
         name: the connector's name; None: the only one of the source.
     """
 
     offsets: str | None = None
     history: str | None = None
-    kafka: Path | None = None
+    settings: Path | None = None
     name: str | None = None
 
     def offset_store(self, stamp: str) -> OffsetStore:
@@ -49,13 +51,15 @@ class Stores:
             ConfigError: what names it is wrong, or the package for Kafka is not installed.
         """
         text = self.offsets or ""
+        if text.startswith(SCHEME):
+            return JdbcOffsets(text, self._settings())
         if not text.startswith(KAFKA):
             return FileOffsets(Path(text), stamp)
         try:
             from floodmark.debezium.topics import TopicOffsets
         except ModuleNotFoundError as exc:
             raise client_is_missing("--debezium", "names a Kafka topic", exc) from None
-        return TopicOffsets(text, self._settings())
+        return TopicOffsets(text, self._client_settings())
 
     def history_store(self, stamp: str) -> HistoryStore | None:
         """Return the schema history's store; None if it isn't given. Arguments and errors as of ``offset_store``."""
@@ -66,20 +70,25 @@ class Stores:
             from floodmark.debezium.topics import TopicHistory
         except ModuleNotFoundError as exc:
             raise client_is_missing("--history", "names a Kafka topic", exc) from None
-        return TopicHistory(text, self._settings())
+        return TopicHistory(text, self._client_settings())
 
     def _settings(self) -> dict[str, str]:
-        if self.kafka is None:
+        if self.settings is None:
             return {}
         try:
-            lines = self.kafka.read_text(encoding="utf-8").splitlines()
+            lines = self.settings.read_text(encoding="utf-8").splitlines()
         except (OSError, UnicodeDecodeError) as exc:
-            raise ConfigError(f"Cannot read {self.kafka}: {exc}.") from None
+            raise ConfigError(f"Cannot read {self.settings}: {exc}.") from None
         pairs = [line.partition("=") for line in lines if line.strip() and not line.lstrip().startswith(("#", "!"))]
+        return {name.strip().lower(): value.strip() for name, _, value in pairs}
+
+    def _client_settings(self) -> dict[str, str]:
         try:
-            found = connection_settings({name.strip().lower(): value.strip() for name, _, value in pairs})
+            found = connection_settings(self._settings())
         except JavaSettingError as exc:
-            raise ConfigError(f"The setting '{exc}' in {self.kafka} is one that only Java knows.", JAVA_CURE) from None
+            raise ConfigError(
+                f"The setting '{exc}' in {self.settings} is one that only Java knows.", JAVA_CURE
+            ) from None
         return {name: value for name, value in found.items() if name not in ("bootstrap.servers", "log_level")}
 
 

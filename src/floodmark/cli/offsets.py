@@ -14,15 +14,16 @@ app = typer.Typer(
 
 PipelinePath = Annotated[Path, typer.Argument(metavar="PIPELINE", help="The pipeline's YAML file.")]
 Sink = Annotated[str | None, typer.Option("--sink", metavar="NAME", help="One of the file's sinks, if it has several.")]
-STORE = "Debezium's offsets: a file, or kafka://<brokers>/<topic>."
+STORE = "Debezium's offsets: a file, kafka://<brokers>/<topic>, or a JDBC URL."
 Store = Annotated[str, typer.Option("--debezium", metavar="STORE", help=STORE)]
 Name = Annotated[str | None, typer.Option("--connector-name", metavar="NAME", help="The name of Debezium's connector.")]
 History = Annotated[
-    str | None, typer.Option("--history", metavar="STORE", help="Debezium's schema history (MySQL, MariaDB).")
+    str | None,
+    typer.Option("--history", metavar="STORE", help="Debezium's schema history: a file or a topic."),
 ]
-KafkaSettings = Annotated[
+StoreSettings = Annotated[
     Path | None,
-    typer.Option("--kafka-settings", metavar="FILE", help="Settings of Kafka's Java client, a name=value each line."),
+    typer.Option("--store-settings", metavar="FILE", help="Settings of Kafka or a database: lines of name=value."),
 ]
 Yes = Annotated[bool, typer.Option("--yes", help="Write it, after a copy was made; otherwise only say what would be.")]
 
@@ -31,14 +32,14 @@ Yes = Annotated[bool, typer.Option("--yes", help="Write it, after a copy was mad
 def show(
     pipeline: PipelinePath,
     debezium: Annotated[str | None, typer.Option("--debezium", metavar="STORE", help=STORE)] = None,
-    kafka_settings: KafkaSettings = None,
+    store_settings: StoreSettings = None,
     sink: Sink = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
     """Show the position of a pipeline, running or not, and Debezium's offsets."""
     from floodmark.cli.moving import Stores, show_offsets
 
-    show_offsets(pipeline, sink, Stores(debezium, None, kafka_settings), as_json)
+    show_offsets(pipeline, sink, Stores(debezium, None, store_settings), as_json)
 
 
 @app.command("import")
@@ -47,14 +48,14 @@ def import_command(
     debezium: Store,
     history: History = None,
     connector_name: Name = None,
-    kafka_settings: KafkaSettings = None,
+    store_settings: StoreSettings = None,
     sink: Sink = None,
     yes: Yes = False,
 ) -> None:
     """Let a stopped pipeline go on where a connector of Debezium has stopped, without a gap or a snapshot."""
     from floodmark.cli.moving import Stores, import_offsets
 
-    import_offsets(pipeline, sink, Stores(debezium, history, kafka_settings, connector_name), yes)
+    import_offsets(pipeline, sink, Stores(debezium, history, store_settings, connector_name), yes)
 
 
 @app.command("export")
@@ -63,14 +64,14 @@ def export_command(
     debezium: Store,
     history: History = None,
     connector_name: Name = None,
-    kafka_settings: KafkaSettings = None,
+    store_settings: StoreSettings = None,
     sink: Sink = None,
     yes: Yes = False,
 ) -> None:
     """Let a connector of Debezium go on where a stopped pipeline has stopped, without a gap or a snapshot."""
     from floodmark.cli.moving import Stores, export_offsets
 
-    export_offsets(pipeline, sink, Stores(debezium, history, kafka_settings, connector_name), yes)
+    export_offsets(pipeline, sink, Stores(debezium, history, store_settings, connector_name), yes)
 
 
 @app.command("set")
