@@ -5,7 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from floodmark.connectors.oracle.redo.calls import Kind, contents
+from floodmark.connectors.oracle.redo.calls import contents
+from floodmark.connectors.oracle.redo.kinds import Kind
 from floodmark.connectors.oracle.redo.national_text import decoded
 from floodmark.connectors.oracle.redo.scanner import Side
 from floodmark.connectors.oracle.redo.statements import StatementReader

@@ -104,17 +104,21 @@ class Found:
 
 @dataclass(frozen=True)
 class Step:
-    """What a gap holds.
+    """What a gap holds, or a part of it that ends behind a value without a literal.
 
     Attributes:
         found: the values that end in it.
         state: after it.
+        length: how many bytes it has.
+        is_part: whether it is a part of a gap.
         begin: where a value begins in it that goes on after it, and be it with the literal; None if there is none.
         error: why the statement can't be read; None if it can.
     """
 
     found: tuple[Found, ...]
     state: State
+    length: int
+    is_part: bool = False
     begin: int | None = None
     error: str | None = None
 
@@ -132,18 +136,19 @@ class Scanner:
         numbers = {f"COL {place}": place - 1 for place in range(1, len(columns) + 1)} if numbered else {}
         self._columns = {**numbers, **{_characters(name.encode()): place for place, name in enumerate(columns)}}
 
-    def step(self, state: State, gap: bytes, last: bool) -> Step:
-        """Scan a gap.
+    def step(self, state: State, gap: bytes, last: bool, whole: bool = False) -> Step:
+        """Scan a gap, or a part of it.
 
         Args:
             state: that before it.
             gap: the text between two literals, without their quotes.
             last: whether the statement ends with it.
+            whole: whether it isn't scanned in parts.
         """
         try:
-            return _Gap(self._columns, state, _characters(gap), last).scan()
+            return _Gap(self._columns, state, _characters(gap), last, whole).scan()
         except DecodeError as error:
-            return Step((), replace(state, clause="end"), error=error.what)
+            return Step((), replace(state, clause="end"), len(gap), error=error.what)
 
 
 def _characters(text: bytes) -> str:
@@ -156,10 +161,11 @@ def _shown(characters: str) -> str:
 
 
 class _Gap:
-    def __init__(self, columns: dict[str, int], state: State, text: str, last: bool) -> None:
+    def __init__(self, columns: dict[str, int], state: State, text: str, last: bool, whole: bool) -> None:
         self._places = columns
         self._text = text
         self._last = last
+        self._whole = whole
         self._at = 0
         self._found: list[Found] = []
         self._clause = state.clause
@@ -179,16 +185,26 @@ class _Gap:
             {"name": self._name, "operator": self._operator, "value": self._value, "separator": self._separator}[
                 self._awaits
             ]()
+            if self._is_behind_value():
+                state = State(self._clause, self._awaits, self._column, columns=self._columns)
+                return Step(tuple(self._found), state, self._at, is_part=True)
         if self._last:
             self._finish()
-            return Step(tuple(self._found), State("end"))
+            return Step(tuple(self._found), State("end"), len(self._text))
         begun = self._begin is not None
         if self._clause == "end" or self._awaits != "value":
             raise self._error("no text literal")
         literal = not begun
         begin = len(self._text) if literal else self._begin
         state = State(self._clause, self._awaits, self._column, begun, self._depth, self._columns, literal)
-        return Step(tuple(self._found), state, None if begin == BEFORE_GAP else begin)
+        begun_here = None if begin == BEFORE_GAP else begin
+        return Step(tuple(self._found), state, len(self._text), begin=begun_here)
+
+    def _is_behind_value(self) -> bool:
+        """Return whether a value that is no literal has just ended, and what stands between it and the next one."""
+        if self._whole or self._clause == "end" or self._begin is not None or self._awaits not in ("name", "value"):
+            return False
+        return bool(self._found) and self._found[-1].begin != LITERAL
 
     def _head(self) -> None:
         head = next((one for one in _HEADS if self._text.startswith(one)), None)

@@ -1,29 +1,27 @@
 """Reads many statements of SQL_REDO at once: their values by column, as they stand in the text.
 
-The text is searched for quotes, which divide it into literals and gaps. Most statements of a table have one of few
-patterns (`patterns`), in which each column is null or has a value. The gaps of the others are numbered, and each is
-scanned once for each state (`Steps`). What they hold is then known for all statements together, as places in the text,
-so that values are cut out of it column by column.
+Machine code (`kernels`) goes through the statements, from gap to gap, by what scanning these has found (`steps`). It
+stops at a gap that isn't known, which is scanned, and goes on from there; the statements of a table have few.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
-from floodmark.connectors.oracle.redo.alike import ALIKE, AlikeReader
-from floodmark.connectors.oracle.redo.gaps import Numbers, gaps_in, ranges, split
-from floodmark.connectors.oracle.redo.lookup import Chosen, Lookup
-from floodmark.connectors.oracle.redo.patterns import Learner
-from floodmark.connectors.oracle.redo.scanner import Form, Scanner
-from floodmark.connectors.oracle.redo.set_clauses import SetClauses
+if TYPE_CHECKING:
+    from floodmark.connectors.oracle.redo.reading import Reading
+
+from floodmark.connectors.oracle.redo.scanner import Scanner
 from floodmark.connectors.oracle.redo.steps import Steps
-from floodmark.connectors.oracle.redo.templates import Templates, keep
 from floodmark.connectors.oracle.redo.values import Statements
-from floodmark.errors import DecodeError
+
+_ROOM = 16
+"""How many bytes a value is expected to have, as long as nothing is known of a table."""
+_MORE = 1.125
 
 
 class StatementReader:
@@ -35,60 +33,55 @@ class StatementReader:
     """
 
     def __init__(self, columns: Sequence[str], numbered: bool = False) -> None:
-        self._count = len(columns)
+        self._columns = len(columns)
         scanner = Scanner(columns, numbered)
-        self._steps = Steps(scanner, len(columns))
-        self._templates = Templates(self._steps)
-        self._alike = AlikeReader(Learner(scanner), SetClauses(self._steps, self._templates))
-        # A quote in a name isn't one of a literal.
-        self._one_by_one = any("'" in name for name in columns)
+        self._with_names = Steps(scanner, len(columns), with_names=True)
+        # A quote in a column's name isn't one of a literal; one in another name is met when a statement can't be read.
+        plain = not any("'" in name for name in columns)
+        self._usual = Steps(scanner, len(columns)) if plain else self._with_names
+        self._room = np.full(2 * len(columns), float(_ROOM))
+        """By slot: how many bytes a statement has for it, at most in any block."""
 
     def read(self, statements: pa.StringArray) -> Statements:
         """Return the values of statements, none of which is null."""
         rows = len(statements)
-        _, offsets, text = statements.buffers()
-        bounds = np.frombuffer(offsets, np.int32, rows + 1, statements.offset * 4)
-        text = text if text is not None else pa.py_buffer(b"")
-        content = np.frombuffer(text, np.uint8)
-        found = Statements.without_values(self._count, gaps_in(content, bounds, text))
         if not rows:
-            return found
-        alone = np.arange(rows) if self._one_by_one else self._read_together(found, content, bounds)
-        for row in alone.tolist():
-            begin, end = bounds[row : row + 2].tolist()
-            self._read_alone(found, row, begin, content[begin:end].tobytes())
-        return found
+            forms = np.zeros((2, self._columns, 0), np.uint8)
+            return Statements(
+                forms, np.zeros((2 * self._columns, 0), np.int32), [np.zeros(0, np.uint8)] * 2 * self._columns
+            )
+        # Not before: importing what is compiled takes a moment.
+        from floodmark.connectors.oracle.redo.reading import Reading
 
-    def _read_together(self, found: Statements, content: NDArray[np.uint8], bounds: NDArray[np.int32]) -> Numbers:
-        """Read statements whose quotes are those of literals; return the numbers of others, and of those that fail."""
-        left = found.gaps.counts > 0
-        failed = ~left
-        kinds = np.zeros(len(left), np.uint8)
-        some = left & (bounds[1:] > bounds[:-1])
-        kinds[some] = content[bounds[:-1][some]]
-        for kind, count in enumerate(np.bincount(kinds).tolist()):
-            if kind and count >= ALIKE:
-                read, unread = self._alike.read(found, np.flatnonzero(kinds == kind), kind)
-                left[read] = False
-                failed[unread] = True
-        rest = np.flatnonzero(left)
-        if len(rest):
-            first, counts = found.gaps.firsts[rest], found.gaps.counts[rest]
-            chosen = Chosen(rest, first, counts, found.gaps.texts(ranges(first, counts)))
-            failed[Lookup(self._steps, found, chosen).read()] = True
-        return np.flatnonzero(failed)
+        reading = Reading(statements, (self._room * rows).astype(np.int64))
+        problems = self._read(reading, rows)
+        self._room = np.maximum(self._room, reading.buffers.sizes / rows * _MORE)
+        forms = reading.forms.reshape(2, self._columns, -1)[:, :, :rows]
+        return Statements(forms, reading.lengths[:, :rows], reading.buffers.data(), problems)
 
-    def _read_alone(self, found: Statements, row: int, begin: int, statement: bytes) -> None:
-        """Read a statement whose quotes may not all be those of literals."""
-        found.forms[:, :, row] = Form.ABSENT
-        found.forget_calls()
-        try:
-            gaps = split(statement)
-        except DecodeError as error:
-            found.problems[row] = error.what
-            return
-        template = self._templates.template([statement[first:end] for first, end in gaps])
-        if template.error is not None:
-            found.problems[row] = template.error
-            return
-        keep(found, template, np.array([row]), np.array([[begin + first] for first, _ in gaps]))
+    def _read(self, reading: Reading, rows: int) -> dict[int, str]:
+        """Read all statements; return why some can't be read."""
+        from floodmark.connectors.oracle.redo import kernels
+
+        problems: dict[int, str] = {}
+        steps, stop = self._usual, rows
+        while True:
+            status = reading.go_on(steps, stop)
+            row = reading.row
+            if status == kernels.READ and row == rows:
+                return problems
+            if status == kernels.READ:
+                steps, stop = self._usual, rows
+            elif status == kernels.UNKNOWN_GAP:
+                if steps.add(*reading.gap(steps.with_names)):
+                    reading.begin_again()
+            elif status == kernels.FULL:
+                reading.grow()
+            elif not steps.with_names:
+                # Perhaps a name has a quote.
+                reading.begin_again()
+                steps, stop = self._with_names, row + 1
+            else:
+                problems[row] = reading.error(steps)
+                reading.skip()
+                steps, stop = self._usual, rows

@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 from floodmark.codecs.arrays import as_mask, mapped
 from floodmark.codecs.binary import decode_hex
 from floodmark.codecs.raw_column import RawColumn
-from floodmark.connectors.oracle.redo.calls import Contents, Kind, contents
+from floodmark.connectors.oracle.redo.calls import Contents, contents
+from floodmark.connectors.oracle.redo.kinds import Kind
 from floodmark.connectors.oracle.redo.scanner import Form, Side
 from floodmark.connectors.oracle.redo.values import Statements
 from floodmark.connectors.oracle.structures.table import CHARACTERS, Column

@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 from floodmark.codecs.raw_column import RawColumn
 from floodmark.connectors.oracle.decode.structure import TableStructure
 from floodmark.connectors.oracle.mining.operations import ROW_CHANGES, Operation
-from floodmark.connectors.oracle.redo.calls import Kind, contents
+from floodmark.connectors.oracle.redo.calls import contents
+from floodmark.connectors.oracle.redo.kinds import Kind
 from floodmark.connectors.oracle.redo.large_values import large_objects, long_strings, xml_documents
 from floodmark.connectors.oracle.redo.large_values.large_objects import Selections
 from floodmark.connectors.oracle.redo.scanner import Side

@@ -5,15 +5,18 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Sequence
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
-from floodmark.connectors.oracle.redo.alike import ALIKE
-from floodmark.connectors.oracle.redo.calls import Kind, contents
+from floodmark.connectors.oracle.redo.calls import contents
+from floodmark.connectors.oracle.redo.kinds import Kind
 from floodmark.connectors.oracle.redo.scanner import Form, Side
 from floodmark.connectors.oracle.redo.statements import StatementReader
+from floodmark.connectors.oracle.redo.steps import MOST
 from floodmark.connectors.oracle.redo.values import Statements
 
+FEW = 63
 COLUMNS = ["ID", "NAME", "AT", "DOC", "Ж", "FLAG", "UNTIL", "N", "A B"]
 TEXTS = [
     "'",
@@ -125,14 +128,56 @@ def found_in(read: Statements, rows: int) -> list[list[object]]:
 
 @pytest.mark.parametrize("seed", range(12))
 def test_large_blocks_are_read_as_small_ones(seed: int) -> None:
-    """No pattern is looked for in blocks of few statements."""
+    """What was scanned for other statements, and which room their texts took, changes nothing."""
     chance = random.Random(seed)
     reader, other = StatementReader(COLUMNS), StatementReader(COLUMNS)
     for _ in range(2):
         statements = block(chance, 300)
         together = found_in(reader.read(pa.array(statements, pa.string())), len(statements))
         small = []
-        for first in range(0, len(statements), ALIKE - 1):
-            some = statements[first : first + ALIKE - 1]
+        for first in range(0, len(statements), FEW):
+            some = statements[first : first + FEW]
             small += found_in(other.read(pa.array(some, pa.string())), len(some))
         assert together == small
+
+
+def test_a_column_that_stands_twice_has_its_last_value() -> None:
+    """Also if the first is longer than the other, or one isn't a text."""
+    where = "\"ID\" = '12345678901' and \"NAME\" = TO_DATE('1', '2') and \"AT\" = '1' and \"DOC\" IS NULL"
+    again = '"ID" = \'x\' and "NAME" = \'\'\'\' and "AT" IS NULL and "DOC" = EMPTY_CLOB() and "Ж" = \'2\''
+    statements = [f'delete from "S"."T" where {where} and {again};', f'delete from "S"."T" where {where};'] * 2
+    read = StatementReader(COLUMNS).read(pa.array(statements, pa.string()))
+    assert read.problems == {}
+    texts = [read.texts(Side.OLD, column).to_pylist() for column in range(5)]
+    assert texts == [
+        ["x", "12345678901"] * 2,
+        ["'", "TO_DATE('1', '2')"] * 2,
+        [None, "1"] * 2,
+        ["EMPTY_CLOB()", None] * 2,
+        ["2", None] * 2,
+    ]
+
+
+@pytest.mark.parametrize("length", range(34))
+def test_statements_at_the_end_of_the_memory(length: int) -> None:
+    """Texts are compared and copied in words and chunks, of which some would end after the last statement."""
+    for value, wanted in (
+        (_quoted("x" * length), "x" * length),
+        (f"f('{'x' * length}')", f"f('{'x' * length}')"),
+        ("1" * (length + 1), "1" * (length + 1)),
+    ):
+        text = pa.py_buffer(f'delete from "T" where "ID" = {value}'.encode())
+        block_of_one = pa.StringArray.from_buffers(1, pa.py_buffer(np.array([0, text.size], np.int32)), text)
+        reader = StatementReader(COLUMNS)
+        for _ in range(2):
+            assert reader.read(block_of_one).texts(Side.OLD, 0).to_pylist() == [wanted]
+
+
+def test_more_gaps_than_are_kept() -> None:
+    """What is known is forgotten, and the statements are read all the same."""
+    numbers = range(0, 2 * MOST, 2)
+    statements = [f'delete from "T" where "ID" = {number} and "NAME" = \'{number}\';' for number in numbers]
+    read = StatementReader(COLUMNS).read(pa.array(statements, pa.string()))
+    assert read.problems == {}
+    for column in range(2):
+        assert read.texts(Side.OLD, column).to_pylist() == list(map(str, numbers))
