@@ -48,4 +48,5 @@ def collected(test: Any, connectors: Sequence[ConnectorUnderTest]) -> tuple[tupl
 
 def is_long(test: Any, connector: ConnectorUnderTest) -> bool:
     """Return whether ``make test`` leaves a test out."""
-    return connector.is_further_log and getattr(test, "of_snapshots", False)
+    further = connector.is_further_log and getattr(test, "of_snapshots", False)
+    return connector.capabilities.is_slow or further

@@ -43,6 +43,7 @@ class Capabilities:
         refuses_no_tables: a new query whose filters match no table ends with an error; else only ``floodmark check``
             warns, since the tables may be created later.
         log_rests: the log's end stays where it is while nothing is changed.
+        is_slow: each query takes seconds to start, so that ``make test`` leaves the tests to ``make chaos``.
         new_tables: the values of ``snapshot.new.tables`` that read the rows of new tables.
     """
 
@@ -55,6 +56,7 @@ class Capabilities:
     network: bool = True
     refuses_no_tables: bool = True
     log_rests: bool = True
+    is_slow: bool = False
     new_tables: tuple[NewTables, ...] = ("blocking", "incremental", "parallel")
 
 

@@ -527,7 +527,7 @@ def test_wrong_options(buffered: Scene, more: dict[str, str], kind: type[Floodma
 @pytest.mark.parametrize(
     ("more", "words"),
     [
-        ({"database_connection_adapter": "xstream"}, "must be one of logminer"),
+        ({"database_connection_adapter": "golden_gate"}, "must be one of logminer"),
         ({**ONLY_COMMITTED, "log_mining_transaction_retention_ms": "60000"}, "retention.ms' has no meaning"),
         ({**ONLY_COMMITTED, "log_mining_transaction_snapshot_boundary_mode": "skip"}, "boundary.mode' has no meaning"),
         ({"log_mining_strategy": "redo_log_catalog"}, "must be one of online_catalog, hybrid"),

@@ -383,7 +383,7 @@ TABLE = Table(
 
 
 def entries(*rows: str) -> Entries:
-    return Entries(pa.array(rows, pa.string()), TABLE)
+    return Entries(pa.array(rows, pa.string()), TABLE, "olr")
 
 
 def after(row: str) -> list[Any]:

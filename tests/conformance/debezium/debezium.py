@@ -165,16 +165,18 @@ class Jvm:
 
     Args:
         drivers: Java files, each with a JDBC driver of the file's name.
+        others: folders of Java files that the connector needs besides.
     """
 
-    def __init__(self, drivers: Sequence[Path] = ()) -> None:
+    def __init__(self, drivers: Sequence[Path] = (), others: Sequence[Path] = ()) -> None:
         self._drivers = drivers
+        self._others = others
 
     def __enter__(self) -> Jvm:
         self._directory = tempfile.TemporaryDirectory(prefix="floodmark-debezium-")
         self.log = Path(self._directory.name) / "stderr.log"
         jvm_args = tuple(f"-Djdbc.drivers={source.stem}" for source in self._drivers)
-        classes = [compiled(RUNNER), *map(compiled, self._drivers)]
+        classes = [compiled(RUNNER), *map(compiled, [*self._drivers, *self._others])]
         self.process = _started(Path(self._directory.name), self.log, jvm_args, classes, ())
         return self
 
@@ -431,8 +433,12 @@ def _ended(process: subprocess.Popen[str]) -> None:
 
 
 def compiled(source: Path) -> Path:
-    """Compile a Java file unless that was done before, and return the folder of its class files."""
-    digest = hashlib.sha256(source.read_bytes()).hexdigest()[:16]
+    """Compile a Java file, or all of a folder, unless that was done before; return the folder of the class files.
+
+    What else a folder has is copied beside them.
+    """
+    found = sorted(one for one in source.rglob("*") if one.is_file()) if source.is_dir() else [source]
+    digest = hashlib.sha256(b"\0".join(one.read_bytes() for one in found)).hexdigest()[:16]
     cache = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "floodmark" / "debezium-runner"
     target = cache / digest
     if target.exists():
@@ -440,10 +446,16 @@ def compiled(source: Path) -> Path:
     cache.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=cache) as scratch:
         classes = Path(scratch) / "classes"
-        command = ["javac", "-d", str(classes), "-cp", f"{libraries()}{os.sep}*", str(source)]
+        sources = [str(one) for one in found if one.suffix == ".java"]
+        command = ["javac", "-d", str(classes), "-cp", f"{libraries()}{os.sep}*", *sources]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         if done.returncode != 0:
             raise DebeziumError(f"javac failed: {done.stderr}")
+        for one in found:
+            if one.suffix != ".java":
+                place = classes / one.relative_to(source)
+                place.parent.mkdir(parents=True, exist_ok=True)
+                place.write_bytes(one.read_bytes())
         try:
             classes.rename(target)
         except OSError:

@@ -19,10 +19,13 @@ from tests.conformance.oracle.test_schema_changes import with_known_lengths
 from tests.support.inprocess import InProcess
 from tests.support.oracle.fronts.tns.server import TnsServer
 from tests.support.oracle.model.database import OracleDatabase
+from tests.support.oracle.outbound.server import OutboundServer
 from tests.support.oracle.replicator.documents import Format
 from tests.support.oracle.replicator.server import ReplicatorServer
 
-MINED = [one for one in WHOLE.values() if one.adapter != "olr" and one.name != "large_objects_differences"]
+MINED = [
+    one for one in WHOLE.values() if one.adapter not in ("olr", "xstream") and one.name != "large_objects_differences"
+]
 SPREAD = 5
 """``make test`` runs every so many of the generated cases, and leaves the others to ``make chaos``."""
 LEAVING_OUT = {"snapshots/unsupported_warn", "snapshots/unsupported_skip"}
@@ -79,6 +82,9 @@ def delivered(
         if sent_as is not None:
             del options["log.mining.poll.interval.ms"]
             options |= stack.enter_context(ReplicatorServer(database, sent_as)).options()
+        if case.adapter == "xstream":
+            del options["log.mining.poll.interval.ms"]
+            options |= stack.enter_context(OutboundServer(database)).options()
         query = InProcess(options)
         try:
             rows = _before(case, query)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tests.contract.adapters.binlog import BinlogUnderTest
-from tests.contract.adapters.oracle import OracleUnderTest, ReplicatedUnderTest
+from tests.contract.adapters.oracle import OracleUnderTest, OutboundUnderTest, ReplicatedUnderTest
 from tests.contract.adapters.oracle_server import OracleServerUnderTest, named_server
 from tests.contract.adapters.postgres import PostgresUnderTest
 from tests.contract.under_test import Capabilities, ConnectorUnderTest
@@ -18,6 +18,7 @@ CONNECTORS: tuple[ConnectorUnderTest, ...] = (
     BinlogUnderTest("mariadb"),
     *(OracleUnderTest(name) for name in ORACLE_ADAPTERS),
     ReplicatedUnderTest(),
+    OutboundUnderTest(),
     *([] if _SERVER is None else [OracleServerUnderTest(_SERVER, name) for name in ORACLE_ADAPTERS]),
     NotebookUnderTest(Capabilities(watermarks=False, login=False, network=False, refuses_no_tables=False)),
 )

@@ -14,6 +14,7 @@ from tests.support.oracle.fronts.tns.server import TnsServer
 from tests.support.oracle.model.database import OracleDatabase
 from tests.support.oracle.model.tables import column
 from tests.support.oracle.model.transactions import Transaction
+from tests.support.oracle.outbound.server import OutboundServer
 from tests.support.oracle.replicator.server import ReplicatorServer
 
 SCHEMA = "APP"
@@ -76,6 +77,21 @@ class ReplicatedUnderTest(OracleUnderTest):
 
     def _source(self, database: OracleDatabase) -> OracleSource:
         return ReplicatedSource(database)
+
+
+class OutboundUnderTest(OracleUnderTest):
+    """The adapter ``xstream``: the log comes from a stand-in for an outbound server, by Java classes of our own."""
+
+    capabilities = Capabilities(
+        watermarks=False, refuses_no_tables=False, log_rests=False, holds_log=True, is_slow=True
+    )
+    required = (*OracleUnderTest.required, "xstream.out.server.name", "xstream.class.path")
+
+    def __init__(self) -> None:
+        super().__init__("xstream")
+
+    def _source(self, database: OracleDatabase) -> OracleSource:
+        return OutboundSource(database)
 
 
 class OracleSource:
@@ -192,6 +208,35 @@ class ReplicatedSource(OracleSource):
     def held_log(self) -> str:
         oldest = self._replicator.kept()[0]
         return f"{oldest.scn:016X}-{oldest.index:08X}"
+
+
+class OutboundSource(OracleSource):
+    """A database, and an outbound server that sends its log."""
+
+    lost_log = "told to forget"
+
+    def __init__(self, database: OracleDatabase) -> None:
+        super().__init__(database, "xstream")
+        self._outbound = self._stack.enter_context(OutboundServer(database))
+        del self.options["log.mining.poll.interval.ms"]
+        self.options |= self._outbound.options()
+
+    def lose_log(self) -> None:
+        self._outbound.forget_all()
+
+    def connections(self) -> int:
+        super().connections()
+        deadline = time.monotonic() + PATIENCE_S
+        while self._outbound.connections and time.monotonic() < deadline:
+            time.sleep(0.01)
+        return self._server.connections + self._outbound.connections
+
+    def cut_connections(self) -> None:
+        super().cut_connections()
+        self._outbound.cut_connection()
+
+    def held_log(self) -> str:
+        return self._outbound.state.low.hex()
 
 
 class OracleWriter:

@@ -11,7 +11,6 @@ from floodmark.connectors.registry import CONNECTORS
 _SPOOL = "rows of open transactions are kept in state.dir, so that memory doesn't grow with them"
 _THREADS = "a snapshot's tasks run on Spark's cores; see snapshot.max.threads and snapshot.chunk.bytes"
 _NOT_YET = "the connector doesn't have it yet"
-_ACCEPTED_ADAPTERS = "only the adapters logminer, logminer_unbuffered and olr are there"
 
 ACCEPTED: Mapping[str, Foreign] = {
     **{name: foreign for name, foreign in debezium.ACCEPTED.items() if name != "query.fetch.size"},
@@ -37,12 +36,12 @@ REFUSED: Mapping[str, str] = {
     "log.mining.path.dictionary": _NOT_YET,
     "log.mining.restart.connection": "see log.mining.session.max.ms",
     "secondary.<option>": _NOT_YET,
-    "xstream.<option>": _ACCEPTED_ADAPTERS,
 }
 SIMILAR: Mapping[str, str] = {
     "database.include.list": "schema.include.list",
     "database.exclude.list": "schema.exclude.list",
     "database.service.name": "database.dbname",
+    "database.out.server.name": "xstream.out.server.name",
     "database.sslmode": "database.ssl",
     "database.ssl.mode": "database.ssl",
 }

@@ -23,6 +23,8 @@ def log_status(options: OracleOptions, position: str) -> LogStatus:
     name = f"LogMiner as {options.user}"
     if options.replicates:
         name = f"OpenLogReplicator at {options.replicator_host}:{options.replicator_port}"
+    if options.receives_lcrs:
+        name = f"XStream's outbound server {options.outbound_server}"
     try:
         with connection(options, to_mine=True) as conn:
             now = current_scn(conn)

@@ -41,7 +41,8 @@ _FILTERS_OF_LOGMINER = {
 _OF_LOGMINER = {"archive.destination.name", "archive.log.hours", "lob.enabled", "query.fetch.size", "rac.nodes"}
 """Options beside ``log.mining.*`` that only LogMiner's adapter has a use for."""
 _BOUNDARY_MODE = "log.mining.transaction.snapshot.boundary.mode"
-Adapter = Annotated[Literal["logminer", "logminer_unbuffered", "olr"], BeforeValidator(_lower)]
+_REQUIRED_WITH_XSTREAM = ("xstream.out.server.name", "xstream.class.path")
+Adapter = Annotated[Literal["logminer", "logminer_unbuffered", "olr", "xstream"], BeforeValidator(_lower)]
 """Debezium's values ignore case, and its documentation writes ``LogMiner``."""
 
 
@@ -102,7 +103,7 @@ class OracleOptions(CommonOptions):
         "logminer",
         "How the log is read: with LogMiner, which shows changes before it is known whether they are committed, or "
         "(`logminer_unbuffered`) only committed transactions, which it then puts together in the server's memory; or "
-        "from an OpenLogReplicator server (`olr`).",
+        "from an OpenLogReplicator server (`olr`), or from an XStream outbound server of the database (`xstream`).",
         "same, with more values",
     )
     replicator_source: str | None = option(
@@ -117,6 +118,31 @@ class OracleOptions(CommonOptions):
     )
     replicator_port: int | None = option(
         "openlogreplicator.port", None, "Port of the OpenLogReplicator server.", ge=1, le=65535
+    )
+    outbound_server: str | None = option(
+        "xstream.out.server.name",
+        None,
+        "Name of the XStream outbound server; required with the adapter `xstream`, as is the next one.",
+        pattern=r"^[\x21-\x7e]+$",
+    )
+    xstream_class_path: str | None = option(
+        "xstream.class.path",
+        None,
+        "Jars of Oracle's Instant Client, `ojdbc11.jar` and `xstreams.jar`, separated as in a class path of Java's.",
+        OWN,
+    )
+    xstream_library_path: str | None = option(
+        "xstream.library.path",
+        None,
+        "Folder of Oracle's Instant Client, of the same release as the jars; by default its libraries are looked for "
+        "where the system does.",
+        OWN,
+    )
+    xstream_java: str | None = option(
+        "xstream.java",
+        None,
+        "Path of the `java` of a JDK, in which Oracle's interface runs; by default that of `JAVA_HOME`, or of `PATH`.",
+        OWN,
     )
     strategy: Strategy = option(
         "log.mining.strategy",
@@ -280,10 +306,32 @@ class OracleOptions(CommonOptions):
                     f"Option 'openlogreplicator.{name}' has no effect with 'database.connection.adapter={self.adapter}'"
                     ": set that to 'olr', or leave the option out."
                 )
-        for name in sorted(self._given() & _FILTERS_OF_LOGMINER) if self.replicates else ():
+        return self
+
+    @model_validator(mode="after")
+    def _check_outbound(self) -> Self:
+        given = {
+            "xstream.out.server.name": self.outbound_server,
+            "xstream.class.path": self.xstream_class_path,
+            "xstream.library.path": self.xstream_library_path,
+            "xstream.java": self.xstream_java,
+        }
+        for name, value in given.items():
+            if self.receives_lcrs and value is None and name in _REQUIRED_WITH_XSTREAM:
+                raise ValueError(f"Option '{name}' is required with 'database.connection.adapter=xstream'.")
+            if not self.receives_lcrs and value is not None:
+                raise ValueError(
+                    f"Option '{name}' has no effect with 'database.connection.adapter={self.adapter}': set that to "
+                    "'xstream', or leave the option out."
+                )
+        return self
+
+    @model_validator(mode="after")
+    def _check_filters_of_logminer(self) -> Self:
+        for name in sorted(self._given() & _FILTERS_OF_LOGMINER) if not self.mines else ():
             raise ValueError(
-                f"Option '{name}' has no effect with 'database.connection.adapter=olr', so changes would be delivered "
-                "that it leaves out. Filter by user in the server's configuration, and leave the option out."
+                f"Option '{name}' has no effect with 'database.connection.adapter={self.adapter}', so changes would be "
+                "delivered that it leaves out. Filter by user in the server's configuration, and leave the option out."
             )
         return self
 
@@ -374,11 +422,21 @@ class OracleOptions(CommonOptions):
         return self.adapter == "olr"
 
     @property
+    def receives_lcrs(self) -> bool:
+        """Whether the log comes from an XStream outbound server."""
+        return self.adapter == "xstream"
+
+    @property
+    def mines(self) -> bool:
+        """Whether the log comes from LogMiner."""
+        return not (self.replicates or self.receives_lcrs)
+
+    @property
     def without_effect(self) -> list[str]:
         """The options that are given and have no effect with the adapter."""
-        if not self.replicates:
+        if self.mines:
             return []
-        given = self._given() - {_BOUNDARY_MODE}
+        given = self._given() - ({_BOUNDARY_MODE} if self.replicates else set())
         return sorted(name for name in given if name in _OF_LOGMINER or name.startswith("log.mining."))
 
     @property
@@ -417,7 +475,7 @@ class OracleOptions(CommonOptions):
     @property
     def whole_transactions(self) -> bool:
         """Whether a transaction can only be decoded as a whole, however large it is."""
-        return (self.lob_enabled and not self.replicates) or self.provide_transaction_metadata
+        return (self.lob_enabled and self.mines) or self.provide_transaction_metadata
 
     def topic_parts(self, schema: str, table: str) -> tuple[str, ...]:
         """Return the table's schema, or the database, and its name."""

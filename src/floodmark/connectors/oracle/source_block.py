@@ -71,6 +71,7 @@ def statement_block(
     place: str,
     number: str,
     span: Sequence[int] = (),
+    lcr: str = "",
 ) -> str:
     """Return the source block of what is no change of a row.
 
@@ -86,12 +87,13 @@ def statement_block(
         number: the field ``txSeq``.
         span: of its transaction, as far as that is known: the number at which it began, and when it began and was
             committed, in seconds since the epoch.
+        lcr: the field ``lcr_position``; empty: there is none.
     """
     start_scn, start_ms, commit_ms = _span(*span) if span else ("null", "null", "null")
     return (
         f'{head(prefix)}{micros // 1000},"snapshot":"{marker}","db":{dumps(database)},"sequence":null,'
         f'"ts_us":{micros},"ts_ns":{micros}000,"schema":{dumps(owner)},"table":{dumps(tables)},"txId":null,'
-        f'"scn":"{scn}","commit_scn":null,"lcr_position":null,{place},'
+        f'"scn":"{scn}","commit_scn":null,"lcr_position":{dumps(lcr) if lcr else "null"},{place},'
         f'"user_name":null,"redo_sql":null,"row_id":null,"commit_ts_ms":{commit_ms},"start_scn":{start_scn},'
         f'"start_ts_ms":{start_ms},"txSeq":{number}}}'
     )

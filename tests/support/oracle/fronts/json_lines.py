@@ -42,7 +42,7 @@ class JsonServer(Front[Served]):
 
 def row_text(columns: Sequence[ResultColumn], values: Sequence[Any]) -> bytes:
     """Return a row of an answer."""
-    return json.dumps([_text(one.type, value) for one, value in zip(columns, values, strict=True)]).encode()
+    return json.dumps([value_text(one.type, value) for one, value in zip(columns, values, strict=True)]).encode()
 
 
 class _Handler(socketserver.StreamRequestHandler):
@@ -87,7 +87,8 @@ def _line(answer: dict[str, Any]) -> bytes:
     return json.dumps(answer).encode() + b"\n"
 
 
-def _text(type_: OracleType, value: Any) -> str | None:
+def value_text(type_: OracleType, value: Any) -> str | None:
+    """Return a value as a text; None for null."""
     if value is None:
         return None
     if type_.base in {"NUMBER", "FLOAT"}:

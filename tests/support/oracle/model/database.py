@@ -62,6 +62,25 @@ class Settings:
     """For how many changes earlier rows can be read; then ORA-01555 follows."""
 
 
+@dataclass
+class OutboundState:
+    """What the dictionary says of an XStream outbound server.
+
+    Attributes:
+        status: ``STATUS``.
+        committed_only: whether it sends transactions once they are committed.
+        user: who may attach; empty: everybody.
+        low: the position up to which all was processed; empty: there is none.
+        low_scn: its change number.
+    """
+
+    status: str = "ENABLED"
+    committed_only: bool = True
+    user: str = ""
+    low: bytes = b""
+    low_scn: int = 0
+
+
 @dataclass(frozen=True)
 class Asked:
     """A statement that a session was asked to execute.
@@ -89,6 +108,7 @@ class OracleDatabase:
     Attributes:
         lock: held by every statement, and by a step of a scenario.
         statements: what all sessions were asked to do.
+        outbound_servers: those of XStream, by their names.
         sessions: those that are open, by their numbers.
     """
 
@@ -109,6 +129,7 @@ class OracleDatabase:
         }
         self.transactions: dict[str, Transaction] = {}
         self.statements: list[Asked] = []
+        self.outbound_servers: dict[str, OutboundState] = {}
         self.sessions: dict[int, Session] = {}
         self._sessions = 0
         self._objects = FIRST_OBJECT

@@ -153,6 +153,22 @@ def _containers(session: Session) -> Rows:
     return [{"CON_ID": number, "NAME": name, "OPEN_MODE": "READ WRITE"} for number, name in enumerate(names, 1)]
 
 
+def _outbound(session: Session) -> Rows:
+    return [
+        {
+            "SERVER_NAME": name,
+            "CONNECT_USER": one.user,
+            "STATUS": one.status,
+            "COMMITTED_DATA_ONLY": "YES" if one.committed_only else "NO",
+            "SOURCE_DATABASE": session.database.home,
+            "PROCESSED_LOW_POSITION": one.low or None,
+            "PROCESSED_LOW_SCN": one.low_scn,
+        }
+        for name, one in session.database.outbound_servers.items()
+        if one.user in ("", session.user) and session.container == ROOT
+    ]
+
+
 def _version(session: Session) -> Rows:
     version = session.database.settings.version
     return [
@@ -185,6 +201,10 @@ DICTIONARY_VIEWS = {
     "ALL_CONSTRAINTS": view("OWNER TABLE_NAME CONSTRAINT_NAME CONSTRAINT_TYPE STATUS INDEX_NAME", _constraints),
     "ALL_CONS_COLUMNS": view("OWNER TABLE_NAME CONSTRAINT_NAME COLUMN_NAME POSITION:N", _constraint_columns),
     "ALL_LOG_GROUPS": view("OWNER TABLE_NAME LOG_GROUP_NAME LOG_GROUP_TYPE ALWAYS GENERATED", _log_groups),
+    "ALL_XSTREAM_OUTBOUND": view("SERVER_NAME CONNECT_USER STATUS COMMITTED_DATA_ONLY SOURCE_DATABASE", _outbound),
+    "ALL_XSTREAM_OUTBOUND_PROGRESS": view(
+        "SERVER_NAME SOURCE_DATABASE PROCESSED_LOW_POSITION:R PROCESSED_LOW_SCN:N", _outbound
+    ),
     "DBA_RECYCLEBIN": view("OWNER OBJECT_NAME ORIGINAL_NAME TYPE", lambda _: []),
     "NLS_DATABASE_PARAMETERS": view("PARAMETER VALUE", _database_parameters),
     "V$PDBS": view("CON_ID:N NAME OPEN_MODE", _containers),

@@ -28,6 +28,8 @@ from floodmark.connectors.oracle.server.database import (
     read_database,
     read_threads,
 )
+from floodmark.connectors.oracle.xstream.continuity import prove_outbound, require_outbound
+from floodmark.connectors.oracle.xstream.outbound import OutboundServer
 from floodmark.errors import FloodmarkError, NotReadyError
 from floodmark.json_data import Json
 from floodmark.signals.table import CHECK, signal_table_finding
@@ -80,21 +82,25 @@ def _checked(
     root: Connection, conn: Connection, options: OracleOptions, offset: Mapping[str, Json] | None
 ) -> list[Finding]:
     again = make_snapshotter(options).should_snapshot_on_data_error()
-    log: list[Check] = (
-        [("OpenLogReplicator", lambda: _replicator(options, offset))]
-        if options.replicates
-        else [
+    logs: dict[str, list[Check]] = {
+        "olr": [("OpenLogReplicator", lambda: _replicator(options, offset))],
+        "xstream": [("XStream", lambda: _outbound(root, options, offset))],
+    }
+    log = logs.get(
+        options.adapter,
+        [
             ("privileges", lambda: _privileges(root)),
             ("LogMiner", lambda: _logminer(root, options)),
             ("logs", lambda: _logs(root, options)),
-        ]
+        ],
     )
+    opened: list[Check] = [("open transactions", lambda: _open_transactions(root, conn, options, offset is None))]
     checks: list[Check] = [
         ("containers", lambda: _containers(root, options)),
         ("log mode", lambda: [log_mode(root)]),
         ("supplemental logging", lambda: [supplemental_logging(root)]),
         *log,
-        ("open transactions", lambda: _open_transactions(root, conn, options, offset is None)),
+        *([] if options.receives_lcrs else opened),
         ("checkpoint", lambda: _checkpoint(root, options, offset)),
         ("tables", lambda: _tables(conn, options)),
         (CHECK, lambda: _signals(conn, options)),
@@ -148,11 +154,33 @@ def _replicator(options: OracleOptions, offset: Mapping[str, Json] | None) -> li
         text = f"{options.replicator_host}:{options.replicator_port} is ready to be started"
     else:
         text = f"{options.replicator_host}:{options.replicator_port} sends what was committed behind {found.scn}"
-    left_out = [
-        Finding(name, "warning", f"With the adapter olr, {one} has no effect.", "Leave the option out.")
+    return [Finding(name, "ok", text), *_without_effect(name, options)]
+
+
+def _without_effect(name: str, options: OracleOptions) -> list[Finding]:
+    return [
+        Finding(name, "warning", f"With the adapter {options.adapter}, {one} has no effect.", "Leave the option out.")
         for one in options.without_effect
     ]
-    return [Finding(name, "ok", text), *left_out]
+
+
+def _outbound(root: Connection, options: OracleOptions, offset: Mapping[str, Json] | None) -> list[Finding]:
+    """Look for the outbound server, whether it has what follows the checkpoint, and whether Oracle's jars connect."""
+    name = "XStream"
+    status = require_outbound(root, options)
+    if offset is not None:
+        prove_outbound(root, options, str(offset["log"]), _known(offset))
+    server = OutboundServer(options)
+    server.connect()
+    server.detach()
+    text = f"outbound server {options.outbound_server}: {status}"
+    unproven = Finding(
+        name,
+        "warning",
+        "The adapter xstream has never been run against Oracle's interface: it was tested against classes of our own.",
+        "Try it on a copy first, and compare tables with `floodmark verify`.",
+    )
+    return [Finding(name, "ok", text), unproven, *_without_effect(name, options)]
 
 
 def _known(offset: Mapping[str, Json]) -> ResumePoint | None:
@@ -192,7 +220,7 @@ def _checkpoint(root: Connection, options: OracleOptions, offset: Mapping[str, J
     known = _known(offset)
     position = str(offset["log"])
     prove(root, position, known)
-    if known is not None and not options.replicates:
+    if known is not None and options.mines:
         prove_kept(root, known.begin, options.archive_hours, archive_destinations(root, options.destinations))
     return [Finding("checkpoint", "ok", f"the log has what follows {position}")]
 
@@ -207,7 +235,7 @@ def _tables(conn: Connection, options: OracleOptions) -> list[Finding]:
     if bare:
         text = f"Without a primary key: {name_list(bare)}; their events have no key."
         findings.append(Finding("tables", "warning", text, "Set message.key.columns."))
-    names = [] if options.replicates else _names(captured)
+    names = _names(captured) if options.mines else []
     return [*findings, *unlogged_columns(conn, captured), *names, *_types(captured, options)]
 
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, replace
 from typing import Self
 
 from floodmark.json_data import Json, damaged_checkpoint, stored_object
 
+_DIGITS = re.compile(r"(?:[0-9a-f]{2})+")
 LOGMINER = "logminer"
 """The adapter of offsets that name none."""
 
@@ -25,6 +27,7 @@ class ResumePoint:
         adapter: ``database.connection.adapter``, which says what positions count.
         replicated: the highest ``c_scn`` and ``c_idx`` of OpenLogReplicator's messages that were taken over; None: no
             message was.
+        lcr: the position of XStream's record up to which all was taken over, in hexadecimal digits; None: none was.
     """
 
     database: str
@@ -34,6 +37,7 @@ class ResumePoint:
     abandoned: tuple[str, ...] = ()
     adapter: str = LOGMINER
     replicated: tuple[int, int] | None = None
+    lcr: str | None = None
 
     def with_structures(self, name: str) -> ResumePoint:
         """Return it with another version of the structures."""
@@ -49,6 +53,7 @@ class ResumePoint:
             **({"abandoned": list(self.abandoned)} if self.abandoned else {}),
             **({"adapter": self.adapter} if self.adapter != LOGMINER else {}),
             **({"replicated": "{}.{}".format(*self.replicated)} if self.replicated is not None else {}),
+            **({"lcr": self.lcr} if self.lcr is not None else {}),
         }
 
     @classmethod
@@ -67,7 +72,14 @@ class ResumePoint:
             tuple(stored.texts("abandoned")) if "abandoned" in stored else (),
             stored.optional_text("adapter") or LOGMINER,
             _key(stored.optional_text("replicated")),
+            _digits(stored.optional_text("lcr")),
         )
+
+
+def _digits(text: str | None) -> str | None:
+    if text is not None and not _DIGITS.fullmatch(text):
+        raise damaged_checkpoint(f"'{text}' is no position of XStream's")
+    return text
 
 
 def _key(text: str | None) -> tuple[int, int] | None:

@@ -24,7 +24,7 @@ from floodmark.connectors.oracle.decode.transaction_metadata import CHANGES, WID
 from floodmark.connectors.oracle.mining.operations import Operation
 from floodmark.connectors.oracle.redo.scanner import Side
 from floodmark.connectors.oracle.redo.statements import StatementReader
-from floodmark.connectors.oracle.values.documents import Entries
+from floodmark.connectors.oracle.values.documents import WITHOUT_STATEMENTS, Entries
 from floodmark.connectors.oracle.values.raw_columns import raw_columns
 from floodmark.errors import DecodeError, SchemaChangeError
 from floodmark.events.columns import EventGroup
@@ -50,7 +50,7 @@ class Decoder:
         with_statements: the option ``log.mining.include.redo.sql``.
         with_large_objects: the option ``lob.enabled``; then rows must be those of whole transactions.
         by_number: whether statements may have columns' numbers (``log.mining.strategy=hybrid``).
-        replicated: whether the changes come from OpenLogReplicator, and not from LogMiner.
+        adapter: ``database.connection.adapter``: which server the changes come from.
     """
 
     def __init__(
@@ -60,14 +60,14 @@ class Decoder:
         with_statements: bool = False,
         with_large_objects: bool = False,
         by_number: bool = False,
-        replicated: bool = False,
+        adapter: str = "logminer",
     ) -> None:
         self._options = options
         self._make_version = make_version
         self._with_statements = with_statements
         self._with_large_objects = with_large_objects
         self._by_number = by_number
-        self._replicated = replicated
+        self._adapter = adapter
         self._events = ChangeEvents(options)
         self._readers: dict[tuple[tuple[str, ...], bool], StatementReader] = {}
 
@@ -91,7 +91,7 @@ class Decoder:
         """
         known = list(structures.values())
         apart = isolation or Isolation(known, (), None, DecodeProblems())
-        values = _Values(self._reader, self._replicated)
+        values = _Values(self._reader, self._adapter)
         if self._with_large_objects:
             changes = assembled(shown, rows, structures, self._reader, apart.fail_table)
             shown, rows = changes.shown, changes.rows
@@ -142,8 +142,10 @@ class Decoder:
                 yield Rows(changes, version, names_of, source, {})
 
     def _source(self, changes: RowChanges, names: TableNames) -> Pieces:
-        if self._replicated:
+        if self._adapter == "olr":
             return changes.replicated_source(self._options.topic_prefix, names)
+        if self._adapter == "xstream":
+            return changes.lcr_source(self._options.topic_prefix, names)
         # Debezium has no statement of a truncate.
         stated = self._with_statements and int(changes.kind[0]) != TRUNCATE
         return changes.source(self._options.topic_prefix, names, stated)
@@ -205,12 +207,12 @@ class _Values:
 
     Args:
         reader_of: returns the reader of a table's statements.
-        replicated: whether they are OpenLogReplicator's.
+        adapter: ``database.connection.adapter``: whose they are.
     """
 
-    def __init__(self, reader_of: Callable[[TableStructure], StatementReader], replicated: bool) -> None:
+    def __init__(self, reader_of: Callable[[TableStructure], StatementReader], adapter: str) -> None:
         self._reader_of = reader_of
-        self._replicated = replicated
+        self._adapter = adapter
         self._known: dict[str, tuple[Numbers, TableColumns]] = {}
 
     def know(self, shown: pa.Table, columns: Mapping[str, TableColumns]) -> None:
@@ -236,8 +238,8 @@ class _Values:
         if known is not None:
             places, columns = known
             return columns.select(np.searchsorted(places, changes.order // WIDTH))
-        if self._replicated:
-            entries = Entries(changes.rows.statement, structure.definition)
+        if self._adapter in WITHOUT_STATEMENTS:
+            entries = Entries(changes.rows.statement, structure.definition, self._adapter)
             old = [] if kind == INSERT else entries.columns(Side.OLD, kind == UPDATE)
             return TableColumns(old, [] if kind == DELETE else entries.columns(Side.NEW, kind == UPDATE))
         read = self._reader_of(structure).read(changes.rows.statement)

@@ -31,6 +31,7 @@ class LoggedStatement:
         text: the statement.
         changes: what becomes of tables, in the form of the topic (``tableChanges``).
         span: of its transaction; see ``source_block.statement_block``.
+        lcr: the position of XStream's record, in hexadecimal digits; empty: there is none.
     """
 
     scn: int
@@ -43,6 +44,7 @@ class LoggedStatement:
     text: str
     changes: Sequence[Json]
     span: tuple[int, ...] = ()
+    lcr: str = ""
 
     def to_json(self) -> dict[str, Json]:
         """Return it as JSON data, for a segment's header."""
@@ -62,6 +64,7 @@ class LoggedStatement:
             stored.text("text"),
             stored.items("changes"),
             stored.integers("span"),
+            stored.text("lcr"),
         )
 
     def event(self, prefix: str, millis: int, with_schemas: bool) -> dict[str, str]:
@@ -85,6 +88,7 @@ class LoggedStatement:
             place,
             "1",
             self.span,
+            self.lcr,
         )
         return schema_change(source, self, millis, with_schemas)
 

@@ -46,6 +46,7 @@ class CommittedRows:
         statement: ``SQL_REDO``.
         ordinal: the change in its transaction, ascending.
         has_own_numbers: whether ``number`` counts events, the first of which is the transaction's beginning.
+        names: the transaction as events name it; None: as ``xid``.
     """
 
     scn: Numbers
@@ -65,6 +66,12 @@ class CommittedRows:
     statement: pa.StringArray
     ordinal: Numbers
     has_own_numbers: bool
+    names: pa.StringArray | None = None
+
+    @property
+    def name(self) -> pa.StringArray:
+        """The transaction as events name it."""
+        return self.xid if self.names is None else self.names
 
     def __len__(self) -> int:
         return len(self.scn)
@@ -81,7 +88,7 @@ class CommittedRows:
         at = pa.array(np.arange(len(self))[index])
 
         def chosen(value: Any) -> Any:
-            if isinstance(value, bool):
+            if value is None or isinstance(value, bool):
                 return value
             return value[index] if isinstance(value, np.ndarray) else value.take(at)
 
@@ -161,7 +168,7 @@ class RowChanges:
             "schema": names.schema,
             "table": names.table,
             "position": positions(rows.commit_scn, rows.thread, rows.xid, rows.ordinal, sub),
-            "txid": rows.xid,
+            "txid": rows.name,
             "source_ts": pa.array(rows.seconds * MICROS).cast(pa.timestamp("us", tz="UTC")),
         }
 
@@ -224,6 +231,25 @@ class RowChanges:
             .add('","commit_scn":null,"lcr_position":null,"rs_id":null,"ssn":0,"redo_thread":null,"user_name":null,')
             .add('"redo_sql":null,"row_id":')
             .add(pc.if_else(unknown, "null", closed(string(rows.row_id))))
+            .add(',"commit_ts_ms":null,"start_scn":null,"start_ts_ms":null,"txSeq":null}')
+            .join(len(self))
+        )
+        return self._source(prefix, names, text_of(rows.seconds), rest)
+
+    def lcr_source(self, prefix: str, names: TableNames) -> Pieces:
+        """Return the pieces of the source blocks of changes that come from XStream; see ``source``."""
+        rows = self.rows
+        rest = (
+            Joiner()
+            .add(rows.name)
+            .add('","scn":"')
+            .add(text_of(rows.scn))
+            .add('","commit_scn":"')
+            .add(text_of(rows.commit_scn))
+            .add('","lcr_position":"')
+            .add(rows.record)
+            .add('","rs_id":null,"ssn":0,"redo_thread":null,"user_name":null,"redo_sql":null,"row_id":')
+            .add(closed(string(rows.row_id)))
             .add(',"commit_ts_ms":null,"start_scn":null,"start_ts_ms":null,"txSeq":null}')
             .join(len(self))
         )

@@ -119,6 +119,7 @@ class SegmentRows:
 
     Args:
         data: the segment.
+        adapter: ``database.connection.adapter``, on which the transactions' names depend.
 
     Raises:
         DecodeError: it isn't what ``segment_of`` returns.
@@ -130,7 +131,7 @@ class SegmentRows:
         statement: a statement about tables, and its position; None: there is none.
     """
 
-    def __init__(self, data: SegmentData) -> None:
+    def __init__(self, data: SegmentData, adapter: str = "logminer") -> None:
         header = JsonObject(data.header, "The header of a segment", _damaged)
         tables = header.member(_TABLES)
         self.tables = {name: table_of(tables.member(name)) for name in tables}
@@ -162,6 +163,7 @@ class SegmentRows:
             number=self.shown["SEQUENCE#"].to_numpy() if numbered else number,
             ordinal=number,
             has_own_numbers=not numbered,
+            names=dotted(self.shown["XID"].combine_chunks()) if adapter == "xstream" else None,
             **{**of_the_view(self.shown), "thread": thread[each]},
         )
 
@@ -202,6 +204,16 @@ class SegmentRows:
         first = int(self._first[begin])
         numbers = self.rows.ordinal[first : first + int(self._count[begin:end].sum())]
         return first + int(np.searchsorted(numbers, place.number, side="right"))
+
+
+def dotted(xids: pa.StringArray) -> pa.StringArray:
+    """Return identifiers of transactions as XStream shows them: ``<segment>.<slot>.<sequence>``."""
+    coded = xids.dictionary_encode()
+    shown = []
+    for digits in coded.dictionary.to_pylist():
+        raw = bytes.fromhex(digits)
+        shown.append(".".join(str(int.from_bytes(part, "little")) for part in (raw[:2], raw[2:4], raw[4:])))
+    return pa.array(shown, pa.string()).take(coded.indices)
 
 
 def _rows(data: SegmentData) -> pa.Table:

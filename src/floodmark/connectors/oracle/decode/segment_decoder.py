@@ -32,14 +32,13 @@ class OracleDecoder:
     def __init__(self, options: OracleOptions, make_version: VersionMaker) -> None:
         self._options = options
         self._make_version = make_version
-        replicated = options.replicates
         self._decoder = Decoder(
             options,
             make_version,
-            options.include_redo_sql and not replicated,
-            options.lob_enabled and not replicated,
+            options.include_redo_sql and options.mines,
+            options.lob_enabled and options.mines,
             options.strategy == HYBRID,
-            replicated,
+            options.adapter,
         )
 
     def decode(self, request: DecodeRequest, problems: DecodeProblems) -> Iterator[pa.RecordBatch]:
@@ -48,8 +47,8 @@ class OracleDecoder:
         Raises:
             DecodeError: a statement can't be read, or has a value that isn't its column's.
         """
-        segment = SegmentRows(request.data)
         options = self._options
+        segment = SegmentRows(request.data, options.adapter)
         structures = {
             name: TableStructure(table, options.settings, options.include_schema_comments)
             for name, table in segment.tables.items()

@@ -13,7 +13,7 @@ from floodmark.connectors.oracle.options import OracleOptions
 from floodmark.connectors.oracle.redo.scanner import Side
 from floodmark.connectors.oracle.redo.statements import StatementReader
 from floodmark.connectors.oracle.structures.table import Table
-from floodmark.connectors.oracle.values.documents import Entries
+from floodmark.connectors.oracle.values.documents import WITHOUT_STATEMENTS, Entries
 from floodmark.connectors.oracle.values.raw_columns import raw_columns
 from floodmark.errors import DecodeError
 from floodmark.signals.records import MOST_CHARACTERS
@@ -32,7 +32,7 @@ def signals_in(data: SegmentData, options: OracleOptions) -> list[tuple[str, dic
     wanted = [name for name in data.header["tables"] if name in options.signal_tables]
     if not wanted:
         return []
-    segment = SegmentRows(data)
+    segment = SegmentRows(data, options.adapter)
     shown = segment.shown
     names = pc.binary_join_element_wise(shown["SEG_OWNER"], shown["TABLE_NAME"], ".")
     inserts = pc.equal(shown["OPERATION_CODE"], int(Operation.INSERT))
@@ -53,9 +53,9 @@ def signals_in(data: SegmentData, options: OracleOptions) -> list[tuple[str, dic
 
 def _inserted(statements: pa.StringArray, table: Table, adapter: str) -> list[pa.Array]:
     """Return the values of new rows; they are unknown where one can't be read, which the table's decoding says."""
-    if adapter == "olr":
+    if adapter in WITHOUT_STATEMENTS:
         try:
-            return [one.values for one in Entries(statements, table).columns(Side.NEW)]
+            return [one.values for one in Entries(statements, table, adapter).columns(Side.NEW)]
         except DecodeError:
             return [pa.nulls(len(statements), pa.string())] * len(table.columns)
     read = StatementReader(tuple(column.name for column in table.columns)).read(statements)

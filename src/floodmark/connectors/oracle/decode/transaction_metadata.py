@@ -51,7 +51,7 @@ class TransactionMetadata:
         place = order // WIDTH
         return [
             '{"id":"',
-            self._rows.xid.take(pa.array(place)),
+            self._rows.name.take(pa.array(place)),
             '","total_order":',
             text_of(self._order.total[place] + (1 + later)),
             ',"data_collection_order":',
@@ -83,10 +83,10 @@ class TransactionMetadata:
         columns = {
             **self._topic.columns(self._ids(place), values),
             "position": positions(rows.commit_scn[place], rows.thread[place], xid, number, 0),
-            "txid": xid,
+            "txid": rows.name.take(pa.array(place)),
             "source_ts": pa.array(seconds * MICROS).cast(pa.timestamp("us", tz="UTC")),
         }
         return EventGroup.of((place * WIDTH + part) * SUBS, columns)
 
     def _ids(self, place: Numbers) -> pa.StringArray:
-        return Joiner().add('"').add(self._rows.xid.take(pa.array(place))).add('"').join(len(place))
+        return Joiner().add('"').add(self._rows.name.take(pa.array(place))).add('"').join(len(place))

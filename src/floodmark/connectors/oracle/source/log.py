@@ -33,6 +33,9 @@ from floodmark.connectors.oracle.server.database import (
 from floodmark.connectors.oracle.source.read_points import OracleSnapshots
 from floodmark.connectors.oracle.source.session import OracleSession
 from floodmark.connectors.oracle.source.tables import OracleTables
+from floodmark.connectors.oracle.xstream.continuity import prove_outbound, require_outbound
+from floodmark.connectors.oracle.xstream.outbound import OutboundServer
+from floodmark.connectors.oracle.xstream.stream import LcrStream
 from floodmark.errors import CheckpointError, SchemaHistoryError, SourceStateError
 from floodmark.json_data import Json
 from floodmark.logger import get_logger
@@ -69,7 +72,7 @@ class OracleLog:
         self._snapshots = snapshots
         self._first = FirstMessage(options)
         for name in options.without_effect:
-            log.warning("option_has_no_effect", option=name, reason="the adapter is olr")
+            log.warning("option_has_no_effect", option=name, reason=f"the adapter is {options.adapter}")
         self._state = CaptureState(
             Places(),
             SchemaFollower(options, self._read_tables),
@@ -86,6 +89,7 @@ class OracleLog:
             self._session.identity = database.identity
             log.warning("connector_is_unproven", reason="it has never been run against Oracle", see="docs/oracle.md")
             self._check_tables()
+            self._prove_outbound_ready(conn)
             replicated = self._replicated()
             oldest = self._oldest(conn)
             point = self._snapshots.open(begins=True) if with_read_point else None
@@ -155,6 +159,9 @@ class OracleLog:
         """Return a new stream of the log."""
         if self._options.replicates:
             return ReplicatorStream(self._options, self._session.mining, self._state, self._filters, self._first)
+        if self._options.receives_lcrs:
+            server = OutboundServer(self._options)
+            return LcrStream(self._options, self._session.mining, self._state, self._filters, server)
         return OracleStream(self._options, self._session.mining, self._state, self._filters)
 
     @property
@@ -167,7 +174,7 @@ class OracleLog:
         ]
         texts = [[pattern.pattern for pattern in patterns] for patterns in chosen]
         named = [list(options.usernames_include), list(options.usernames_exclude), list(options.signal_tables)]
-        others = [options.table_ignore_builtin, *([options.adapter] if options.replicates else [])]
+        others = [options.table_ignore_builtin, *([] if options.mines else [options.adapter])]
         return hashlib.sha256(repr([texts, named, *others]).encode()).hexdigest()[:16]
 
     def _refuse_other_filters(self, position: str, found: ResumePoint) -> None:
@@ -207,6 +214,8 @@ class OracleLog:
                 "log.mining.transaction.snapshot.boundary.mode is skip",
             )
             return None
+        if self._options.receives_lcrs:
+            return None  # the server sends what was open, as long as it was created before that began
         for finding in undecided(self._session.ordinary()):
             raise SourceStateError(finding.finding, finding.fix)
         now = current_scn(conn)
@@ -217,9 +226,18 @@ class OracleLog:
         """Verify that OpenLogReplicator answers, if the log comes from it; return what it was told to forget."""
         return newest_confirmed(asked(self._options)) if self._options.replicates else None
 
+    def _prove_outbound_ready(self, conn: Connection) -> None:
+        """Verify that the outbound server is there, and that Oracle's Java interface connects."""
+        if not self._options.receives_lcrs:
+            return
+        require_outbound(conn, self._options)
+        server = OutboundServer(self._options)
+        server.connect()
+        server.detach()
+
     def _prove_kept(self, conn: Connection, begin: int) -> None:
         options = self._options
-        if options.replicates:
+        if not options.mines:
             return
         destinations = archive_destinations(conn, options.destinations)
         mining_rights(conn, destinations)
@@ -234,6 +252,8 @@ class OracleLog:
             self._session.identity = prove(conn, position, known).identity
             if known is not None:
                 self._prove_kept(conn, known.begin)
+            if self._options.receives_lcrs:
+                prove_outbound(conn, self._options, position, known)
         finally:
             close(conn)
         if self._options.replicates:

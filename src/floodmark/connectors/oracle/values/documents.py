@@ -1,4 +1,4 @@
-"""Columns of rows, from the JSON entries in which OpenLogReplicator shows changes."""
+"""Columns of rows, from JSON entries: those in which OpenLogReplicator shows changes, and those made of XStream's."""
 
 from __future__ import annotations
 
@@ -20,18 +20,23 @@ from floodmark.errors import DecodeError
 
 Numbers = NDArray[np.int64]
 
+WITHOUT_STATEMENTS = frozenset(("olr", "xstream"))
+"""The adapters whose changes are such entries, and not statements of LogMiner's."""
 _NANOS = 9
 _FLOATS = {"BINARY_FLOAT": pa.float32(), "BINARY_DOUBLE": pa.float64()}
 _SIDES = {Side.OLD: "before", Side.NEW: "after"}
 _OFFSET = r"^(?P<sign>[+-])(?P<hours>\d\d):(?P<minutes>\d\d)$"
-_ALL_COLUMNS = (
-    "Set the server's format.column to 2, and log all columns of the table (ALTER TABLE … ADD SUPPLEMENTAL LOG DATA "
-    "(ALL) COLUMNS)."
-)
-_NO_STATEMENTS = (
-    "The server isn't set to send statements about tables (flags of the source need the bit 32), or its structure of "
-    "the table is another one. Ways out: correct that, and read the table again (execute-snapshot)."
-)
+_ALL_COLUMNS = {
+    "olr": "Set the server's format.column to 2, and log all columns of the table (ALTER TABLE … ADD SUPPLEMENTAL LOG "
+    "DATA (ALL) COLUMNS).",
+    "xstream": "Log all columns of the table (ALTER TABLE … ADD SUPPLEMENTAL LOG DATA (ALL) COLUMNS).",
+}
+_NO_STATEMENTS = {
+    "olr": "The server isn't set to send statements about tables (flags of the source need the bit 32), or its "
+    "structure of the table is another one. Ways out: correct that, and read the table again (execute-snapshot).",
+    "xstream": "The outbound server isn't set to send statements about tables (include_ddl of its rules). Ways out: "
+    "correct that, and read the table again (execute-snapshot).",
+}
 
 
 class Entries:
@@ -40,23 +45,36 @@ class Entries:
     Args:
         entries: their JSON texts.
         table: the table.
+        adapter: ``database.connection.adapter``: which server has sent them.
 
     Raises:
         DecodeError: an entry isn't what the server writes, or has a column that the table doesn't have.
     """
 
-    def __init__(self, entries: pa.StringArray, table: Table) -> None:
+    def __init__(self, entries: pa.StringArray, table: Table, adapter: str) -> None:
+        self._adapter = adapter
         self._columns, self._key = table.columns, frozenset(table.key)
         self._names = [column.name for column in table.columns]
         try:
             # Numbers stay texts, of which no digit is lost.
             self._parsed = json.loads(f"[{','.join(entries.to_pylist())}]", parse_int=str, parse_float=str)
+            if adapter == "xstream":
+                self._forget_unsent()
             self._rows = {side: [one.get(name) for one in self._parsed] for side, name in _SIDES.items()}
             row = pa.struct([(name, pa.string()) for name in self._names])
             self._found = {side: pa.array(rows, row) for side, rows in self._rows.items()}
-        except (ValueError, TypeError, AttributeError, RecursionError, pa.ArrowException) as exc:
-            raise DecodeError(f"A change that OpenLogReplicator has sent can't be read: {exc}") from None
+        except (ValueError, TypeError, AttributeError, LookupError, RecursionError, pa.ArrowException) as exc:
+            raise DecodeError(f"A change that the server has sent can't be read: {exc}") from None
         self._refuse_others()
+
+    def _forget_unsent(self) -> None:
+        """Leave out large values that didn't come as chunks: NULL for one may mean that it wasn't sent."""
+        large = [column.name for column in self._columns if column.is_large]
+        for one in self._parsed if large else ():
+            for name in large:
+                one["before"].pop(name, None)
+                if name not in one["chunks"]:
+                    one["after"].pop(name, None)
 
     def _refuse_others(self) -> None:
         rows = chain.from_iterable(self._rows.values())
@@ -64,7 +82,7 @@ class Entries:
         if others:
             raise DecodeError(
                 f"A change has the column {min(others)!r}, which the table doesn't have at its place in the log.",
-                _NO_STATEMENTS,
+                _NO_STATEMENTS[self._adapter],
             )
 
     def columns(self, side: Side, updated: bool = False) -> list[RawColumn]:
@@ -78,7 +96,7 @@ class Entries:
             DecodeError: a row or a value is missing, or isn't what the column's type has.
         """
         if self._found[side].null_count:
-            raise DecodeError(f"A change lacks the row {_SIDES[side]} it.", _ALL_COLUMNS)
+            raise DecodeError(f"A change lacks the row {_SIDES[side]} it.", _ALL_COLUMNS[self._adapter])
         lengths = np.fromiter(map(len, self._rows[side]), np.int64, len(self._parsed))
         partial = np.flatnonzero(lengths < len(self._names))
         return [self._column(side, number, column, partial, updated) for number, column in enumerate(self._columns)]
@@ -98,7 +116,7 @@ class Entries:
             return RawColumn(found, unknown if unknown.any() else None)
         for row in np.flatnonzero(unknown).tolist():
             if not (updated and self._is_complete(row)):
-                raise DecodeError(f"A change lacks the column {column.name!r}.", _ALL_COLUMNS)
+                raise DecodeError(f"A change lacks the column {column.name!r}.", _ALL_COLUMNS[self._adapter])
         return RawColumn(found)
 
     def _lacking(self, side: Side, name: str, among: Numbers) -> NDArray[np.bool_]:

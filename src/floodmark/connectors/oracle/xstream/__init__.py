@@ -1,0 +1,1 @@
+"""The log as an XStream outbound server sends it: Oracle's Java interface, and the stream."""

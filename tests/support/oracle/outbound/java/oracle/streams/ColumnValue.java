@@ -1,0 +1,9 @@
+package oracle.streams;
+
+import oracle.sql.Datum;
+
+public interface ColumnValue {
+  String getColumnName();
+
+  Datum getColumnData();
+}

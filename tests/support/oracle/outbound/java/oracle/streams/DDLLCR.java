@@ -1,0 +1,5 @@
+package oracle.streams;
+
+public interface DDLLCR extends LCR {
+  String getDDLText();
+}
