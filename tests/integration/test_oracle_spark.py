@@ -14,6 +14,7 @@ from floodmark.spark.pipelines.model import Pipeline, parse_pipeline
 from tests.integration.test_mirror import run
 from tests.integration.test_verify import one, running, verify
 from tests.support.available_now import ENDING, start_to_end
+from tests.support.oracle.outbound.world import World
 from tests.support.oracle.scene import NAME, SCHEMA, Scene
 from tests.support.patience import within
 from tests.support.planting import Planter
@@ -38,8 +39,9 @@ def mirrored(folder: Path) -> list[tuple[Any, ...]]:
     return sorted(tuple(row.values()) for row in rows)
 
 
-def test_a_mirror_follows_and_is_compared(spark: SparkSession, tmp_path: Path) -> None:
-    with Scene(tmp_path, rows=300) as scene:
+@pytest.mark.parametrize("scene_of", [Scene, pytest.param(World, marks=pytest.mark.long)], ids=["logminer", "xstream"])
+def test_a_mirror_follows_and_is_compared(scene_of: type[Scene], spark: SparkSession, tmp_path: Path) -> None:
+    with scene_of(tmp_path, rows=300) as scene:
         pipeline = mirror_of(scene, tmp_path)
         run(spark, pipeline)
         assert mirrored(tmp_path) == scene.expected()

@@ -398,12 +398,19 @@ def test_oracles_own_driver_without_its_library(world: World, tmp_path: Path) ->
         ({"database_connection_adapter": "logminer"}, r"'xstream\.out\.server\.name' has no effect"),
         ({"log_mining_username_include_list": "APP"}, r"'log\.mining\.username\.include\.list' has no effect"),
         ({"database_out_server_name": "X"}, r"xstream\.out\.server\.name"),
+        ({"database_url": "jdbc:oracle:kprb:@x"}, r"'database\.url' has a value that is not allowed"),
     ],
 )
 def test_wrong_options(world: World, more: dict[str, str], words: str) -> None:
     options = {name: value for name, value in world.options(**more).items() if value}
     with pytest.raises(FloodmarkError, match=words):
         load_options(options)
+
+
+def test_urls_of_debeziums(world: World) -> None:
+    found = load_options(world.options(database_url="jdbc:oracle:oci:@//h:1/S"))
+    assert isinstance(found, OracleOptions)
+    assert found.address == "h:1/S"
 
 
 @pytest.mark.long

@@ -175,7 +175,7 @@ def entries(*rows: str) -> Entries:
 
 
 def test_large_values_are_known_if_they_came_as_chunks() -> None:
-    row = '{"before":{"ID":"1","C":"old"},"after":{"ID":"1","C":null},"chunks":[]}'
+    row = '{"before":{"ID":"1","C":null},"after":{"ID":"1","C":null},"chunks":[]}'
     came = '{"before":{"ID":"1"},"after":{"ID":"1","C":"text"},"chunks":["C"]}'
     null = '{"before":{"ID":"1"},"after":{"ID":"1","C":null},"chunks":["C"]}'
     found = entries(row, came, null)

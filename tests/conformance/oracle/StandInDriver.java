@@ -37,6 +37,7 @@ import java.util.Properties;
 import java.util.TreeMap;
 import javax.sql.rowset.serial.SerialBlob;
 import javax.sql.rowset.serial.SerialClob;
+import oracle.jdbc.OracleConnection;
 
 /**
  * A JDBC driver for the stand-in of an Oracle server: {@code jdbc:standin:host:port}. It speaks lines
@@ -189,7 +190,7 @@ public final class StandInDriver implements Driver {
     Connection connection() {
       self =
           proxy(
-              Connection.class,
+              OracleConnection.class,
               (proxy, method, arguments) -> {
                 switch (method.getName()) {
                   case "createStatement":

@@ -18,6 +18,7 @@ from tests.conformance.oracle.cases.case import END, SCHEMA, Case, Pause
 from tests.conformance.oracle.golden import written_golden
 from tests.support.oracle.fronts.json_lines import JsonServer
 from tests.support.oracle.model.database import OracleDatabase
+from tests.support.oracle.outbound.server import JAVA, OutboundServer
 from tests.support.oracle.replicator.documents import DEBEZIUM_3_6
 from tests.support.oracle.replicator.server import ReplicatorServer
 
@@ -40,7 +41,7 @@ def main(names: list[str]) -> None:
 def _recorded(cases: Sequence[Case]) -> list[str]:
     """Record cases in one JVM; return the names of those that failed."""
     failures = []
-    with Jvm([DRIVER]) as jvm:
+    with Jvm([DRIVER], [JAVA]) as jvm:
         for case in cases:
             begun = time.monotonic()
             try:
@@ -64,6 +65,8 @@ def record(case: Case, jvm: Jvm) -> list[Record]:
         replicated: Mapping[str, str] = {}
         if case.adapter == "olr":
             replicated = stack.enter_context(ReplicatorServer(database, DEBEZIUM_3_6)).options()
+        elif case.adapter == "xstream":
+            replicated = {"xstream.out.server.name": stack.enter_context(OutboundServer(database)).name}
         options = {
             **oracle_options(server.port),
             "database.connection.adapter": case.adapter,

@@ -16,8 +16,8 @@ from floodmark.connectors.oracle.mining.contents_query import BUILT_IN, TRACKED,
 from floodmark.connectors.oracle.mining.pushed_expressions import is_pushed_alike
 from floodmark.connectors.oracle.types.settings import OracleSettings
 
-_THIN = re.compile(r"jdbc:oracle:thin:@(?://)?(?P<address>.+)", re.IGNORECASE | re.DOTALL)
-"""A JDBC URL of Oracle's thin driver; what follows is what python-oracledb calls a DSN."""
+_URL = re.compile(r"jdbc:oracle:(?P<driver>thin|oci):@(?://)?(?P<address>.+)", re.IGNORECASE | re.DOTALL)
+"""A JDBC URL of Oracle's drivers; what follows is what python-oracledb calls a DSN."""
 _HAS_PORT = re.compile(r":\d+$")
 _NAME = r"^[A-Za-z][A-Za-z0-9_$#]{0,127}$"
 """A name that SQL takes without quotes."""
@@ -66,7 +66,7 @@ class OracleOptions(CommonOptions):
         "database.url",
         None,
         "Address instead of `database.hostname` and `database.port`: `jdbc:oracle:thin:@…`, with what Oracle's drivers "
-        "take as a connect string behind the `@`.",
+        "take as a connect string behind the `@`; with the adapter `xstream` also `jdbc:oracle:oci:@…`.",
         secret=True,
     )
     pluggable: str = option(
@@ -283,7 +283,9 @@ class OracleOptions(CommonOptions):
     def _check_address(self) -> Self:
         if self.url is None and self.hostname is None:
             raise ValueError("Option 'database.hostname' is required, unless 'database.url' is given.")
-        if self.url is not None and _THIN.fullmatch(self.url) is None:
+        found = None if self.url is None else _URL.fullmatch(self.url)
+        is_usable = found is not None and (found["driver"].lower() == "thin" or self.receives_lcrs)
+        if self.url is not None and not is_usable:
             raise ValueError(
                 "Option 'database.url' has a value that is not allowed: it must begin with 'jdbc:oracle:thin:@'; "
                 "Oracle's other drivers need libraries that Floodmark doesn't use."
@@ -442,7 +444,7 @@ class OracleOptions(CommonOptions):
     @property
     def address(self) -> str:
         """What python-oracledb connects to, without account and password."""
-        found = None if self.url is None else _THIN.fullmatch(self.url)
+        found = None if self.url is None else _URL.fullmatch(self.url)
         if found is not None:
             return found["address"]
         protocol = "tcps://" if self.tls else ""

@@ -13,6 +13,7 @@ from tests.conformance.oracle.cases.generated import GENERATED
 from tests.conformance.oracle.cases.large_objects import DIFFERENCES, LARGE_OBJECTS
 from tests.conformance.oracle.cases.names import NAMES
 from tests.conformance.oracle.cases.options import OPTIONS
+from tests.conformance.oracle.cases.outbound import OUTBOUND
 from tests.conformance.oracle.cases.replicated import REPLICATED
 from tests.conformance.oracle.cases.snapshots import SNAPSHOTS
 from tests.conformance.oracle.cases.transactions import TRANSACTIONS
@@ -20,7 +21,7 @@ from tests.conformance.oracle.cases.values import ALTERED, VALUES
 
 CASES: Mapping[str, Case] = {
     f"{case.adapter}/{case.name}": case
-    for case in (*VALUES, ALTERED, *TRANSACTIONS, *LARGE_OBJECTS, DIFFERENCES, *DDL, *REPLICATED)
+    for case in (*VALUES, ALTERED, *TRANSACTIONS, *LARGE_OBJECTS, DIFFERENCES, *DDL, *REPLICATED, *OUTBOUND)
 }
 _WHOLE_ONLY = (*OPTIONS, *EDGES, *NAMES, *SNAPSHOTS, *GENERATED)
 _UNBUFFERED = re.compile(

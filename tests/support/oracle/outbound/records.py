@@ -11,10 +11,12 @@ from tests.support.oracle.fronts.json_lines import value_text
 from tests.support.oracle.model.database import OracleDatabase, xid_numbers
 from tests.support.oracle.model.redo import Operation, RedoRecord
 from tests.support.oracle.model.tables import Row, Structure
-from tests.support.oracle.model.types import LARGE
+from tests.support.oracle.model.types import LARGE, OracleType
 from tests.support.oracle.replicator.documents import PIECES, ROW_CHANGES
 
 _COMMANDS = {"c": "INSERT", "u": "UPDATE", "d": "DELETE"}
+_LONGEST = {"VARCHAR2": 4000, "NVARCHAR2": 2000}
+_CHUNK_TYPES = {"VARCHAR2": "CLOB", "NVARCHAR2": "NCLOB"}
 CHUNK = 1000
 """Characters or bytes of a chunk."""
 
@@ -117,7 +119,7 @@ class RecordMaker:
             kinds = {one.operation for one in records}
             if Operation.LOB_ERASE in kinds:
                 return {**names, "command": "LOB ERASE"}
-        large = {one.name for one in structure.columns if one.type.base in LARGE}
+        large = {one.name for one in structure.columns if one.type.base in LARGE or is_long(one.type)}
         operation = ROW_CHANGES.get(first.operation, "u")
         before, after, set_ = _rows(records, operation)
         row_id = next((one.row_id for one in reversed(records) if one.row_id), None)
@@ -168,8 +170,13 @@ def _values(structure: Structure, row: Row, large: set[str]) -> list[list[Any]]:
     ]
 
 
+def is_long(type_: OracleType) -> bool:
+    """Return whether values of a type come apart, as large objects do (``MAX_STRING_SIZE=EXTENDED``)."""
+    return type_.length > _LONGEST.get(type_.base, type_.length)
+
+
 def _chunks(name: str, type_: str, value: str | bytes | None) -> list[dict[str, Any]]:
-    head = {"name": name, "type": type_}
+    head = {"name": name, "type": _CHUNK_TYPES.get(type_, type_)}
     if value is None:
         return [{**head, "data": None}]
     if not value:

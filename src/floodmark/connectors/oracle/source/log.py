@@ -73,6 +73,9 @@ class OracleLog:
         self._first = FirstMessage(options)
         for name in options.without_effect:
             log.warning("option_has_no_effect", option=name, reason=f"the adapter is {options.adapter}")
+        if options.receives_lcrs:
+            reason = "it has never been run against Oracle's own interface"
+            log.warning("adapter_is_unproven", adapter=options.adapter, reason=reason, see="docs/oracle.md")
         self._state = CaptureState(
             Places(),
             SchemaFollower(options, self._read_tables),

@@ -24,6 +24,7 @@ WITHOUT_STATEMENTS = frozenset(("olr", "xstream"))
 """The adapters whose changes are such entries, and not statements of LogMiner's."""
 _NANOS = 9
 _FLOATS = {"BINARY_FLOAT": pa.float32(), "BINARY_DOUBLE": pa.float64()}
+_BINARY = ("RAW", "BLOB")
 _SIDES = {Side.OLD: "before", Side.NEW: "after"}
 _OFFSET = r"^(?P<sign>[+-])(?P<hours>\d\d):(?P<minutes>\d\d)$"
 _ALL_COLUMNS = {
@@ -68,13 +69,22 @@ class Entries:
         self._refuse_others()
 
     def _forget_unsent(self) -> None:
-        """Leave out large values that didn't come as chunks: NULL for one may mean that it wasn't sent."""
-        large = [column.name for column in self._columns if column.is_large]
-        for one in self._parsed if large else ():
-            for name in large:
-                one["before"].pop(name, None)
-                if name not in one["chunks"]:
-                    one["after"].pop(name, None)
+        """Leave out NULL for values that come apart, unless it came as a chunk: it may mean that nothing was sent.
+
+        Empty texts are NULL where the column may be, as in Debezium.
+        """
+        apart = [column for column in self._columns if column.comes_apart]
+        for one in self._parsed if apart else ():
+            came = one["chunks"]
+            for column in apart:
+                name = column.name
+                if one["before"].get(name, name) is None:
+                    del one["before"][name]
+                value = one["after"].get(name, name)
+                if value is None and name not in came:
+                    del one["after"][name]
+                elif value == "" and column.optional and column.type not in _BINARY:
+                    one["after"][name] = None
 
     def _refuse_others(self) -> None:
         rows = chain.from_iterable(self._rows.values())
@@ -144,7 +154,7 @@ def _values(found: pa.StringArray, column: Column) -> pa.Array:
         return texts.numbers(found, column.scale if kind == "NUMBER" else None)
     if kind in _FLOATS:
         return texts.floats(found, _FLOATS[kind])
-    if kind in ("RAW", "BLOB"):
+    if kind in _BINARY:
         return _bytes(found)
     if kind == "TIMESTAMP WITH TIME ZONE":
         return _zoned(found)

@@ -273,7 +273,7 @@ public final class LcrPump implements Runnable {
       boolean isBinary = chunk.getChunkType() == ChunkColumnValue.BLOB || chunk.getChunkType() == ChunkColumnValue.RAW;
       String piece = chunk.getColumnData() == null ? "" : content(chunk, isBinary);
       StringBuilder known = found.get(chunk.getColumnName());
-      boolean isKnown = !piece.isEmpty() || (isBinary && chunk.isEmptyChunk());
+      boolean isKnown = !piece.isEmpty() || chunk.isEmptyChunk();
       if (known == null && isKnown) {
         known = new StringBuilder();
       }

@@ -37,7 +37,9 @@ final class StandInLcr {
   private static final DateTimeFormatter ZONED = DateTimeFormatter.ofPattern("yyyy-MM-dd HH:mm:ss.SSSSSSSSS xxx");
   private static final CharacterSet UTF8 = CharacterSet.make(CharacterSet.AL32UTF8_CHARSET);
   private static final Map<String, Integer> CHUNKS =
-      Map.of("CLOB", ChunkColumnValue.CLOB, "NCLOB", ChunkColumnValue.NCLOB, "BLOB", ChunkColumnValue.BLOB, "XMLTYPE", ChunkColumnValue.XMLTYPE);
+      Map.of(
+          "CLOB", ChunkColumnValue.CLOB, "NCLOB", ChunkColumnValue.NCLOB, "BLOB", ChunkColumnValue.BLOB,
+          "XMLTYPE", ChunkColumnValue.XMLTYPE, "RAW", ChunkColumnValue.RAW);
 
   private final JsonNode given;
 
@@ -86,7 +88,7 @@ final class StandInLcr {
       answers.put("isEndOfRow", one.path("last").asBoolean());
       JsonNode data = one.get("data");
       String text = data.isNull() ? "" : data.asText();
-      answers.put("getColumnData", type.equals("BLOB") ? new RAW(HexFormat.of().parseHex(text)) : characters(text));
+      answers.put("getColumnData", type.equals("BLOB") || type.equals("RAW") ? new RAW(HexFormat.of().parseHex(text)) : characters(text));
       found.add(made(ChunkColumnValue.class, answers, null));
     }
     return found;
