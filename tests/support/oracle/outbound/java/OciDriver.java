@@ -4,14 +4,23 @@ import java.sql.Driver;
 import java.sql.DriverManager;
 import java.sql.DriverPropertyInfo;
 import java.sql.SQLException;
+import java.util.Collections;
 import java.util.Properties;
 import java.util.logging.Logger;
 import oracle.jdbc.OracleConnection;
+import oracle.jdbc.OracleDriver;
 
 /** Stands in for Oracle's OCI driver; its connections know who has logged in, and nothing else. */
 public final class OciDriver implements Driver {
   static {
     try {
+      // Oracle's own would be asked for what this one refuses.
+      new OracleDriver();
+      for (Driver other : Collections.list(DriverManager.getDrivers())) {
+        if (other instanceof OracleDriver) {
+          DriverManager.deregisterDriver(other);
+        }
+      }
       DriverManager.registerDriver(new OciDriver());
     } catch (SQLException e) {
       throw new ExceptionInInitializerError(e);
