@@ -30,12 +30,14 @@ DIFFERS = {
     "key.converter.schemas.enable": "false if not given, and it must equal `value.converter.schemas.enable`",
     "offset.mismatch.strategy": "`no_validation` does not go on behind a gap: it is `trust_offset`",
     "plugin.name": "only `pgoutput`, which is the default",
+    "predicates.<option>": "for the [predicates that there are](transforms.md#predicates)",
     "retriable.restart.connector.wait.ms": "if not given, `errors.retry.delay.*` say how long to wait",
     "signal.consumer.<option>": "names of librdkafka",
     "signal.enabled.channels": "`jmx` has no effect",
     "snapshot.max.threads": "if not given, as many as Spark has cores",
     "skip.messages.without.change": "never leaves out a change of the key",
     "snapshot.mode": "`always`, and a snapshot that is begun again: see [Differences](differences.md)",
+    "transforms.<option>": "for the [transforms that there are](transforms.md)",
     "value.converter.schemas.enable": "false if not given, and it must equal `key.converter.schemas.enable`",
 }
 """How options that work differ from Debezium's."""
