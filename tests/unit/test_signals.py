@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from floodmark.config.table_names import TableNames
 from floodmark.errors import SignalError
 from floodmark.notifications.records import IncrementalSnapshotNotifications
 from floodmark.signals.records import (
@@ -176,6 +177,25 @@ def test_patterns_are_expanded_in_their_order_and_unknown_tables_stay() -> None:
     tables = ["public.a", "public.b", "shop.a"]
     assert expand(["shop\\..*", "public\\.nothing", ".*\\.a"], tables) == ["shop.a", "public\\.nothing", "public.a"]
     assert expand(["PUBLIC\\.a"], tables) == ["PUBLIC\\.a"]
+
+
+def test_names_may_begin_with_the_database_if_the_source_has_one() -> None:
+    names, tables = TableNames("PDB1"), ["S.A", "S.B"]
+    assert expand(["PDB1\\.S\\.B", "PDB1.S.A"], tables, names) == ["S.B", "S.A"]
+    assert expand([".*\\.S\\.A"], tables, names) == ["S.A"]
+    assert expand(["S\\..*", "OTHER\\.S\\.A"], tables, names) == ["S.A", "S.B", "OTHER\\.S\\.A"]
+    assert expand(["PDB1\\.S\\.A"], tables) == ["PDB1\\.S\\.A"]
+    action = ExecuteSnapshot("s", (".*",), conditions=(Condition("pdb1\\.s\\.a", "x"),))
+    assert [action.filter_of(name, names) for name in tables] == ["x", None]
+
+
+def test_the_reason_is_told_if_a_name_has_another_database() -> None:
+    names = TableNames("PDB1")
+    for text in ("OTHER\\.S\\.A", "OTHER.S.A", "OTHER\\.S\\..*"):
+        assert names.mistake(text) == "it names the database OTHER, and the query captures PDB1"
+    for text in ("S\\.A", "S\\..*", "S.*", ".*", "PDB1\\.S\\.NONE", "pdb1.s.none"):
+        assert names.mistake(text) == ""
+    assert TableNames().mistake("OTHER.S.A") == ""
 
 
 def test_the_first_matching_condition_counts() -> None:

@@ -15,6 +15,7 @@ from floodmark.config.kafka_clients import SIGNAL_CONSUMER, refuse_java_names
 from floodmark.config.model import OWN, Family, Patterns, SecretFamily, Words, matches, nearest, option
 from floodmark.config.snapshot import MIB
 from floodmark.config.stream import StreamOptions
+from floodmark.config.table_names import SCHEMA_AND_TABLE, TableNames
 from floodmark.config.transforms import TransformSettings, parse_transforms
 
 OPERATIONS = ("c", "u", "d", "t")
@@ -436,6 +437,21 @@ class CommonOptions(ColumnOptions, StreamOptions, ABC):
     def signal_tables(self) -> Sequence[str]:
         """The tables whose inserts are signals."""
         return self.signal_data_collection if "source" in self.signal_enabled_channels else ()
+
+    @property
+    def table_names(self) -> TableNames:
+        """How signals and ``snapshot.include.collection.list`` may write names of tables."""
+        return SCHEMA_AND_TABLE
+
+    def names_for_snapshot(self, table: str, patterns: Patterns | None = None) -> bool:
+        """Return whether ``snapshot.include.collection.list`` names a table.
+
+        Args:
+            table: its name, as ``schema.table``.
+            patterns: only these of the list; None: all.
+        """
+        chosen = self.snapshot_include_collection_list if patterns is None else patterns
+        return any(matches(chosen, written) for written in self.table_names.of(table))
 
     def takes_signals(self, schema: str, table: str) -> bool:
         """Return whether a table's inserts are signals."""

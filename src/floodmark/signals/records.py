@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Self
 
 from floodmark.config.patterns import Pattern, PatternError
+from floodmark.config.table_names import SCHEMA_AND_TABLE, TableNames
 from floodmark.connectors.contract.captured_table import CapturedTable
 from floodmark.errors import SignalError
 from floodmark.json_data import Json, damaged_checkpoint, stored_object
@@ -119,8 +120,12 @@ class ExecuteSnapshot:
     surrogate_key: str | None = None
     owed: bool = False
 
-    def filter_of(self, table: str) -> str | None:
+    def filter_of(self, table: str, names: TableNames = SCHEMA_AND_TABLE) -> str | None:
         """Return the predicate for a table's rows, if it has one.
+
+        Args:
+            table: its name.
+            names: how users may write it.
 
         Raises:
             SignalError: an earlier version accepted a regular expression that can't be used.
@@ -130,7 +135,7 @@ class ExecuteSnapshot:
                 pattern = Pattern(condition.tables, ignore_case=True)
             except PatternError as exc:
                 raise SignalError(f"Signal '{self.id}': '{condition.tables}' can't be matched: {exc}.") from None
-            if pattern.fullmatch(table):
+            if any(map(pattern.fullmatch, names.of(table))):
                 return condition.filter
         return None
 
@@ -254,50 +259,80 @@ TYPES = tuple(name for name in _ACTIONS if name not in (WINDOW_OPEN, WINDOW_CLOS
 """The types that users send."""
 
 
-def expand(patterns: Sequence[str], tables: Iterable[str]) -> list[str]:
+def expand(patterns: Sequence[str], tables: Iterable[str], names: TableNames = SCHEMA_AND_TABLE) -> list[str]:
     """Return the tables that patterns match, as Debezium lists them.
 
     They are in the order of the patterns, each once. A pattern that matches none is returned itself, as the name of
     an unknown table, which is reported instead of being ignored.
+
+    Args:
+        patterns: regular expressions of names.
+        tables: the names of the tables.
+        names: how users may write them.
     """
-    known = dict.fromkeys(tables)
+    known = {written: table for table in tables for written in names.of(table)}
     found: dict[str, None] = {}
     for pattern in patterns:
         found.update(dict.fromkeys(_matching(pattern, known) or [pattern]))
     return list(found)
 
 
-def _matching(text: str, tables: Mapping[str, None]) -> list[str]:
-    """Return the tables that match; none for a pattern that can't be used, which an earlier version accepted."""
+def _matching(text: str, tables: Mapping[str, str]) -> list[str]:
+    """Return the tables that match; none for a pattern that can't be used, which an earlier version accepted.
+
+    Args:
+        text: the pattern.
+        tables: names, by the texts that may stand for them.
+    """
     try:
         pattern = Pattern(text)
     except PatternError:
         return []
     if pattern.literal is not None:
         # New tables are requested by their names, of which there may be ten thousand.
-        return [pattern.literal] if pattern.literal in tables else []
-    return [table for table in tables if pattern.fullmatch(table)]
+        return [tables[pattern.literal]] if pattern.literal in tables else []
+    return [table for written, table in tables.items() if pattern.fullmatch(written)]
 
 
-def asked_tables(action: ExecuteSnapshot, tables: Sequence[CapturedTable]) -> dict[str, list[CapturedTable]]:
+def asked_tables(
+    action: ExecuteSnapshot, tables: Sequence[CapturedTable], names: TableNames = SCHEMA_AND_TABLE
+) -> dict[str, list[CapturedTable]]:
     """Return the tables of a requested snapshot, by the names that their events have, in the order of the patterns.
 
-    An unknown name is logged, and returned without tables.
+    An unknown name is logged, and returned without tables. A condition for none of the tables is logged.
 
     Args:
         action: the request.
         tables: all captured tables.
+        names: how users may write them.
     """
     published: dict[str, list[CapturedTable]] = {}
     for table in tables:
         published.setdefault(table.published, []).append(table)
-    asked = {name: published.get(name, []) for name in expand(action.tables, sorted(published))}
-    unknown = [name for name, found in asked.items() if not found]
-    for name in unknown[:MOST_LOGGED]:
-        log.warning("signal_matches_no_table", signal=action.id, table=name[:MOST_NAME_CHARACTERS])
-    if len(unknown) > MOST_LOGGED:
-        log.warning("signal_matches_no_table", signal=action.id, others=len(unknown) - MOST_LOGGED)
+    asked = {name: published.get(name, []) for name in expand(action.tables, sorted(published), names)}
+    report_unknown(action.id, [name for name, found in asked.items() if not found], names)
+    known = [name for name, found in asked.items() if found]
+    useless = [one.tables for one in action.conditions if known and expand([one.tables], known, names) == [one.tables]]
+    report_unknown(action.id, [text for text in useless if text not in known], names, "signal_condition_has_no_effect")
     return asked
+
+
+def report_unknown(
+    signal: str, patterns: Sequence[str], names: TableNames, event: str = "signal_matches_no_table"
+) -> None:
+    """Log that patterns of a signal match no table.
+
+    Args:
+        signal: its id.
+        patterns: the patterns.
+        names: how users may write names.
+        event: what is logged.
+    """
+    for text in patterns[:MOST_LOGGED]:
+        why = {"reason": names.mistake(text)} if names.mistake(text) else {}
+        log.warning(event, signal=signal, table=text[:MOST_NAME_CHARACTERS], **why)
+    if len(patterns) > MOST_LOGGED:
+        log.warning(event, signal=signal, others=len(patterns) - MOST_LOGGED)
 
 
 def parse_signal(signal: Signal) -> Action:

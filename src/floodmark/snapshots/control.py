@@ -23,6 +23,7 @@ from floodmark.signals.records import (
     asked_tables,
     expand,
     parse_signal,
+    report_unknown,
 )
 from floodmark.snapshots.excluded_tables import absent
 from floodmark.snapshots.incremental.engine import IncrementalEngine
@@ -129,13 +130,14 @@ class SignalControl:
         """Queue the tables of an incremental snapshot."""
         begins = not state.runs
         state.name = action.id
-        asked = asked_tables(action, self._engine.tables())
+        asked = asked_tables(action, self._engine.tables(), self._engine.names)
         for name, parts in asked.items():
             if not parts:
                 unknown = TableRun(name, absent(name), "", None, None, "", 0, outcome="UNKNOWN_SCHEMA")
                 state.runs.append(replace(unknown, signals=[action.id]))
             for part in parts:
-                self._engine.queue(state, part, action.surrogate_key, action.filter_of(name) or "", action.id)
+                condition = action.filter_of(name, self._engine.names) or ""
+                self._engine.queue(state, part, action.surrogate_key, condition, action.id)
         if action.owed:
             for run in state.runs:
                 run.owed |= run.name in asked and not run.condition
@@ -143,7 +145,7 @@ class SignalControl:
             self._notify(self._notifications.started(action.id, list(asked)))
 
     def _stop(self, state: IncrementalState, action: StopSnapshot) -> None:
-        stopped = set(expand(action.tables, state.tables)) if action.tables else None
+        stopped = self._named(state, action) if action.tables else None
         ended = [run for run in state.runs if (run.name in stopped if stopped is not None else not run.owed)]
         for run in ended:
             self._engine.leave_out(run, f"The signal '{action.id}' stopped the snapshot of this new table.")
@@ -162,6 +164,12 @@ class SignalControl:
                 )
         if not state.tables:
             state.paused = False
+
+    def _named(self, state: IncrementalState, action: StopSnapshot) -> set[str]:
+        """Return the tables that a stop signal names; what matches none of those that are read is logged."""
+        found = expand(action.tables, state.tables, self._engine.names)
+        report_unknown(action.id, [name for name in found if name not in state.tables], self._engine.names)
+        return set(found)
 
     def _pause(self, state: IncrementalState, paused: bool) -> None:
         if not state.tables or state.paused == paused:

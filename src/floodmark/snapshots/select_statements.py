@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 
 from floodmark.config.common import CommonOptions
-from floodmark.config.model import matches
 from floodmark.errors import ConfigError
 from floodmark.extensions.snapshotter import SnapshotQuery
+from floodmark.logger import get_logger
+
+log = get_logger(__name__)
 
 OVERRIDES = "snapshot.select.statement.overrides"
+CHOSEN = "snapshot.include.collection.list"
 WHOLE = 1
 """The size of a table that is read with a statement, in units of a chunk: a statement can't be divided."""
 
@@ -27,7 +30,7 @@ class SelectStatements:
     """
 
     def __init__(self, options: CommonOptions, query: SnapshotQuery | None) -> None:
-        self._chosen = options.snapshot_include_collection_list
+        self._options = options
         self._query = query
         self._overrides = options.select_statements()
         # What the query returned, kept so that it stays the same as long as the snapshot runs.
@@ -63,22 +66,37 @@ class SelectStatements:
         return True, self._asked[asked]
 
     def check(self, names: Collection[str]) -> None:
-        """Verify that every statement of the options is for a table that is read.
+        """Verify that every statement of the options is for a table that is read, and every pattern for one.
 
-        With a wrong name, its table would be read in full.
+        With a wrong name, its table would be read in full, or not at all.
 
         Args:
             names: of the tables that the snapshot reads.
 
         Raises:
-            ConfigError: one isn't, and ``snapshot.include.collection.list`` doesn't leave its table out, either.
+            ConfigError: a statement isn't, and ``snapshot.include.collection.list`` doesn't leave its table out,
+                either; or a pattern of that is for a table of another database.
         """
         if self.checked:
             return
+        self._check_patterns(names)
         for name in self._overrides:
-            if name not in names and not (self._chosen and not matches(self._chosen, name)):
+            left_out = self._options.snapshot_include_collection_list and not self._options.names_for_snapshot(name)
+            if name not in names and not left_out:
                 raise ConfigError(
                     f"Option '{OVERRIDES}' names the table '{name}', which the snapshot does not read.",
                     f"It reads {', '.join(sorted(names)) or 'no table'}. Correct the name (case counts), or remove it.",
                 )
         self.checked = True
+
+    def _check_patterns(self, names: Collection[str]) -> None:
+        for pattern in self._options.snapshot_include_collection_list:
+            if any(self._options.names_for_snapshot(name, (pattern,)) for name in names):
+                continue
+            mistake = self._options.table_names.mistake(pattern.pattern)
+            if mistake:
+                raise ConfigError(
+                    f"Option '{CHOSEN}' has '{pattern.pattern}', which matches no table: {mistake}.",
+                    "Correct the database, or leave it out: schema.table is enough.",
+                )
+            log.warning("pattern_matches_no_table", option=CHOSEN, pattern=pattern.pattern)

@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 from floodmark.config.common import CommonOptions
-from floodmark.config.model import matches
 
 T = TypeVar("T")
 
@@ -29,9 +28,10 @@ def in_order(
     if patterns:
         chosen = [
             table
-            for index, pattern in enumerate(patterns)
+            for index in range(len(patterns))
             for table in others
-            if pattern.fullmatch(name_of(table)) and not matches(patterns[:index], name_of(table))
+            if options.names_for_snapshot(name_of(table), patterns[index : index + 1])
+            and not options.names_for_snapshot(name_of(table), patterns[:index])
         ]
     order = options.snapshot_tables_order_by_row_count
     if order != "disabled":

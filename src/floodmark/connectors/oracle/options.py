@@ -11,6 +11,7 @@ from pydantic import BeforeValidator, SecretStr, model_validator
 from floodmark.config.common import CommonOptions
 from floodmark.config.hosts import Host
 from floodmark.config.model import OWN, Words, option, statements
+from floodmark.config.table_names import TableNames
 from floodmark.connectors.oracle import debezium_options
 from floodmark.connectors.oracle.mining.contents_query import BUILT_IN, TRACKED, ContentsFilter, Names
 from floodmark.connectors.oracle.mining.pushed_expressions import is_pushed_alike
@@ -21,6 +22,8 @@ _URL = re.compile(r"jdbc:oracle:(?P<driver>thin|oci):@(?://)?(?P<address>.+)", r
 _HAS_PORT = re.compile(r":\d+$")
 _NAME = r"^[A-Za-z][A-Za-z0-9_$#]{0,127}$"
 """A name that SQL takes without quotes."""
+_PARTS = 3
+"""Of a table's name with its database."""
 
 _OTHER_MODE = {
     "in": "Write names, such as 'SHOP\\.ORDERS', or set the mode to 'regex' or 'none'.",
@@ -356,6 +359,17 @@ class OracleOptions(CommonOptions):
         return self
 
     @model_validator(mode="after")
+    def _check_signal_tables(self) -> Self:
+        for name in self.signal_data_collection:
+            if len(name.split(".")) == _PARTS and name.split(".")[0].upper() != self.database:
+                raise ValueError(
+                    f"Option 'signal.data.collection' has the value '{name}', which is not allowed: the query captures "
+                    f"the database {self.database}. Write {self.database}{name[name.index('.') :]}, or leave the "
+                    "database out."
+                )
+        return self
+
+    @model_validator(mode="after")
     def _check_adapter(self) -> Self:
         if self.adapter != "logminer_unbuffered":
             return self
@@ -496,8 +510,13 @@ class OracleOptions(CommonOptions):
         )
 
     @property
+    def table_names(self) -> TableNames:
+        """How signals and ``snapshot.include.collection.list`` may write names: Debezium's begin with the database."""
+        return TableNames(self.database)
+
+    @property
     def signal_tables(self) -> Sequence[str]:
-        """The tables whose inserts are signals, as ``schema.table``; Debezium's names begin with the database."""
+        """The tables whose inserts are signals, as ``schema.table``; the option may name the database, too."""
         return tuple(_without_database(name) for name in super().signal_tables)
 
     def session_statements(self) -> list[str]:
@@ -531,7 +550,7 @@ class OracleOptions(CommonOptions):
 
 def _without_database(name: str) -> str:
     parts = name.split(".")
-    return ".".join(parts[-2:]) if len(parts) == 3 else name
+    return ".".join(parts[-2:]) if len(parts) == _PARTS else name
 
 
 def _sources(patterns: Sequence[object]) -> tuple[str, ...]:

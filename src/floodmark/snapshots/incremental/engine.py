@@ -43,6 +43,9 @@ class IncrementalEngine:
         notifications: creates the notifications.
         sizing: how much it reads.
         isolate: whether a table that fails is excluded; otherwise the error is raised.
+
+    Attributes:
+        names: how users may write the names of tables.
     """
 
     def __init__(
@@ -52,6 +55,7 @@ class IncrementalEngine:
         sizing: BatchSizing,
         isolate: bool,
     ) -> None:
+        self.names = context.names
         self._tables = context.source.tables
         self._snapshots = context.source.snapshots
         self._notify = context.notify

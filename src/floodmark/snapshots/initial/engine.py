@@ -44,6 +44,7 @@ class SnapshotEngine:
         target_s: float,
         max_chunks: int,
     ) -> None:
+        self._names = context.names
         self._tables = context.source.tables
         self._snapshots = context.source.snapshots
         self._notify = context.notify
@@ -73,13 +74,13 @@ class SnapshotEngine:
         As in Debezium, a condition of a blocking snapshot is a whole SELECT statement.
         """
         self._point = point
-        asked = asked_tables(action, self._tables.captured(sized=True))
+        asked = asked_tables(action, self._tables.captured(sized=True), self._names)
         chosen: list[CapturedTable] = []
         statements: dict[int, str] = {}
         refused: list[str] = []
         for table in (table for tables in asked.values() for table in tables):
             try:
-                statement = action.filter_of(table.published)
+                statement = action.filter_of(table.published, self._names)
                 if statement:
                     self._check(table.oid, statement)
                     statements[table.oid] = statement

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 import psycopg
 from psycopg.rows import TupleRow
 
-from floodmark.config.model import matches
 from floodmark.connectors.contract.findings import Finding, name_list
 from floodmark.connectors.guardrail import guarded
 from floodmark.connectors.postgres.checks.role import Role
@@ -152,7 +151,7 @@ def _unmatched_filters(options: PostgresOptions, captured: Sequence[_Captured]) 
 
 def _rights(options: PostgresOptions, captured: Sequence[_Captured]) -> list[Finding]:
     patterns = options.snapshot_include_collection_list
-    captured = [item for item in captured if not patterns or matches(patterns, item.name)]
+    captured = [item for item in captured if not patterns or options.names_for_snapshot(item.name)]
     unusable = sorted({item.table.schema for item in captured if not item.schema_usable})
     unreadable = [item for item in captured if not item.readable]
     findings = []

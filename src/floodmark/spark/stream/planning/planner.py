@@ -98,7 +98,7 @@ class Planner:
         self._excluded_tables = ExcludedTables()
         self._last = LastReports(ReportBox(options.state_dir, owner))
         self._initial = InitialSnapshotNotifications(options.topic_prefix)
-        context = SnapshotContext(source, self._notices.add, self._excluded_tables)
+        context = SnapshotContext(source, self._notices.add, self._excluded_tables, options.table_names)
         waiting_s = max(sizing.target_s, WAITING_TARGET_S)
         store = self._log.store
         self._engine = make_snapshot_engine(context, self._initial, "consistent", waiting_s, options, store)
