@@ -160,6 +160,14 @@ def test_what_is_oracle_s_own(text: str, expected: str) -> None:
     assert written(text, ORACLE) == expected
 
 
+def test_names_without_quotes_are_oracle_s_upper_case() -> None:
+    table = TableColumns((("S", "T"),), ("ID", "id", "Mixed"), set())
+    assert written("id = 1 AND Id = 2 AND s.t.ID = 3", ORACLE, table) == '(("ID" = 1) AND ("ID" = 2) AND ("ID" = 3))'
+    assert written('"id" = 1 AND mixed = 2', ORACLE, table) == '(("id" = 1) AND ("Mixed" = 2))'
+    with pytest.raises(ConditionError, match="no column 'mixed'"):
+        written('"mixed" = 1', ORACLE, table)
+
+
 @pytest.mark.parametrize("text", ["true", "id is true", "id is distinct from 1", "id is not false"])
 def test_what_oracle_does_not_have(text: str) -> None:
     with pytest.raises(ConditionError, match="Oracle doesn't know"):

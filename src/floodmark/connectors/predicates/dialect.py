@@ -35,6 +35,7 @@ class Dialect:
         typed: types whose values can be written with the type's name before a text.
         periods: units of ``INTERVAL 3 DAY``; empty: intervals are typed texts.
         session_words: names that refer to the session unless they are quoted, in lower case.
+        upper_case: whether names without quotes mean those in upper case.
     """
 
     name: str
@@ -51,6 +52,7 @@ class Dialect:
     typed: frozenset[str]
     periods: frozenset[str]
     session_words: frozenset[str]
+    upper_case: bool = False
 
 
 def functions(text: str) -> dict[str, tuple[int, int]]:

@@ -471,7 +471,8 @@ class _Reader:
         wanted = self._folded(token)
         if wanted in self._table.columns:
             return wanted
-        if self._dialect.double_quoted_text:
+        # What Oracle would refuse is harmless: the name is sent as it is found.
+        if self._dialect.double_quoted_text or (self._dialect.upper_case and token.kind != "name"):
             return next((name for name in self._table.columns if name.lower() == wanted.lower()), None)
         return None
 
@@ -495,12 +496,14 @@ class _Reader:
         return any(self._same(parts, list(name)[-len(parts) :]) for name in self._table.names)
 
     def _same(self, given: list[str], known: list[str]) -> bool:
-        if self._dialect.double_quoted_text:
+        if self._dialect.double_quoted_text or self._dialect.upper_case:
             return [part.lower() for part in given] == [part.lower() for part in known]
         return given == known
 
     def _folded(self, token: Token) -> str:
-        """Return a name as the server reads it: PostgreSQL lower-cases ASCII's letters unless they are quoted."""
+        """Return a name as the server reads it: without quotes, PostgreSQL takes ASCII's letters as lower-case ones."""
         if token.kind == "name" or self._dialect.double_quoted_text:
             return token.text
+        if self._dialect.upper_case:
+            return token.text.upper()
         return "".join(letter.lower() if letter.isascii() else letter for letter in token.text)

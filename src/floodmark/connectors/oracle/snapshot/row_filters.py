@@ -31,6 +31,7 @@ ORACLE = Dialect(
     session_words=words(
         "user uid sysdate systimestamp level rownum rowid current_date current_timestamp localtimestamp"
     ),
+    upper_case=True,
 )
 
 
