@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 from floodmark.capture.segment import SegmentData
 from floodmark.connectors.oracle.decode.segment import SegmentRows
 from floodmark.connectors.oracle.mining.operations import Operation
-from floodmark.connectors.oracle.options import OracleOptions
+from floodmark.connectors.oracle.options import HYBRID, OracleOptions
 from floodmark.connectors.oracle.redo.scanner import Side
 from floodmark.connectors.oracle.redo.statements import StatementReader
 from floodmark.connectors.oracle.structures.table import Table
@@ -43,7 +43,7 @@ def signals_in(data: SegmentData, options: OracleOptions) -> list[tuple[str, dic
         if len(table.columns) < len(FIELDS) or not len(index):
             continue
         rows = segment.rows.select(index)
-        columns = _inserted(rows.statement, table, options.adapter)[: len(FIELDS)]
+        columns = _inserted(rows.statement, table, options)[: len(FIELDS)]
         texts = [one.cast(pa.string()).to_pylist() for one in columns]
         for row, values in enumerate(zip(*texts, strict=True)):
             fields = {key: (value or "")[: MOST_CHARACTERS + 1] for key, value in zip(FIELDS, values, strict=True)}
@@ -51,12 +51,13 @@ def signals_in(data: SegmentData, options: OracleOptions) -> list[tuple[str, dic
     return sorted(found)
 
 
-def _inserted(statements: pa.StringArray, table: Table, adapter: str) -> list[pa.Array]:
+def _inserted(statements: pa.StringArray, table: Table, options: OracleOptions) -> list[pa.Array]:
     """Return the values of new rows; they are unknown where one can't be read, which the table's decoding says."""
-    if adapter in WITHOUT_STATEMENTS:
+    if options.adapter in WITHOUT_STATEMENTS:
         try:
-            return [one.values for one in Entries(statements, table, adapter).columns(Side.NEW)]
+            return [one.values for one in Entries(statements, table, options.adapter).columns(Side.NEW)]
         except DecodeError:
             return [pa.nulls(len(statements), pa.string())] * len(table.columns)
-    read = StatementReader(tuple(column.name for column in table.columns)).read(statements)
+    by_number = options.strategy == HYBRID and table.is_numbered
+    read = StatementReader(tuple(column.name for column in table.columns), by_number).read(statements)
     return [one.values for one in raw_columns(read, Side.NEW, table.columns)]
