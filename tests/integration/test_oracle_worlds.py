@@ -530,7 +530,7 @@ def test_wrong_options(buffered: Scene, more: dict[str, str], kind: type[Floodma
         ({"database_connection_adapter": "golden_gate"}, "must be one of logminer"),
         ({**ONLY_COMMITTED, "log_mining_transaction_retention_ms": "60000"}, "retention.ms' has no meaning"),
         ({**ONLY_COMMITTED, "log_mining_transaction_snapshot_boundary_mode": "skip"}, "boundary.mode' has no meaning"),
-        ({"log_mining_strategy": "redo_log_catalog"}, "must be one of online_catalog, hybrid"),
+        ({"log_mining_strategy": "elsewhere"}, "must be one of online_catalog, hybrid"),
         ({"log_mining_strategy": "hybrid", "lob_enabled": "true"}, "exclude each other"),
         ({"lob_enabled": "true", "log_mining_include_redo_sql": "true"}, "exclude each other"),
         ({"database_pdb_name": "a b"}, "database.pdb.name"),

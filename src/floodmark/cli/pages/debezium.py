@@ -69,7 +69,6 @@ DIFFERS_OF_ORACLE = {
     },
     "database.connection.adapter": "only `logminer`",
     "log.mining.session.max.ms": "it is for the connection, which ends LogMiner's session, too",
-    "log.mining.strategy": "only `online_catalog`",
     "snapshot.locking.mode": "`custom` is refused",
 }
 """The same for Oracle."""

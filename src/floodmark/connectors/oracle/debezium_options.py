@@ -10,11 +10,9 @@ from floodmark.connectors.registry import CONNECTORS
 
 _SPOOL = "rows of open transactions are kept in state.dir, so that memory doesn't grow with them"
 _THREADS = "a snapshot's tasks run on Spark's cores; see snapshot.max.threads and snapshot.chunk.bytes"
-_NOT_YET = "the connector doesn't have it yet"
 
 ACCEPTED: Mapping[str, Foreign] = {
     **{name: foreign for name, foreign in debezium.ACCEPTED.items() if name != "query.fetch.size"},
-    "capture.mode": Foreign(_NOT_YET, ("primary",)),
     "connector.class": Foreign("the option connector names the database", (CONNECTORS["oracle"].debezium_class,)),
     "driver.<property>": Foreign("there is no JDBC driver; see database.initial.statements"),
     "legacy.snapshot.max.threads": Foreign(_THREADS),
@@ -33,9 +31,8 @@ ACCEPTED: Mapping[str, Foreign] = {
 REFUSED: Mapping[str, str] = {
     **debezium.REFUSED,
     "log.mining.continuous.mine": "Oracle 19c and later don't have it",
-    "log.mining.path.dictionary": _NOT_YET,
+    "log.mining.readonly.hostname": "see secondary.hostname and capture.mode",
     "log.mining.restart.connection": "see log.mining.session.max.ms",
-    "secondary.<option>": _NOT_YET,
 }
 SIMILAR: Mapping[str, str] = {
     "database.include.list": "schema.include.list",

@@ -6,7 +6,7 @@ from floodmark.connectors.contract.log_status import LogStatus
 from floodmark.connectors.oracle.continuity.check import prove
 from floodmark.connectors.oracle.options import OracleOptions
 from floodmark.connectors.oracle.position import Position
-from floodmark.connectors.oracle.server.connection import connection
+from floodmark.connectors.oracle.server.connection import at_primary, connection
 from floodmark.connectors.oracle.server.database import current_scn
 from floodmark.errors import FloodmarkError
 
@@ -27,15 +27,16 @@ def log_status(options: OracleOptions, position: str) -> LogStatus:
         name = f"XStream's outbound server {options.outbound_server}"
     try:
         with connection(options, to_mine=True) as conn:
-            now = current_scn(conn)
-            if not position:
-                return LogStatus(name, end=str(now), absent=_UNKNOWN)
-            lag = max(now - (Position.parse(position).scn - 1), 0)
-            problem = ""
-            try:
-                prove(conn, position, None)
-            except FloodmarkError as exc:
-                problem = exc.what
+            with at_primary(options, conn) as root:
+                now = current_scn(root)
+                if not position:
+                    return LogStatus(name, end=str(now), absent=_UNKNOWN)
+                lag = max(now - (Position.parse(position).scn - 1), 0)
+                problem = ""
+                try:
+                    prove(root, position, None)
+                except FloodmarkError as exc:
+                    problem = exc.what
             return LogStatus(name, end=str(now), lag_bytes=lag, absent=_UNKNOWN, problem=problem)
     except FloodmarkError as exc:
         return LogStatus(name, problem=exc.what)

@@ -14,6 +14,7 @@ from floodmark.config.model import OWN, Words, option, statements
 from floodmark.config.table_names import TableNames
 from floodmark.connectors.oracle import debezium_options
 from floodmark.connectors.oracle.mining.contents_query import BUILT_IN, TRACKED, ContentsFilter, Names
+from floodmark.connectors.oracle.mining.dictionary import FILE, DictionaryChoice
 from floodmark.connectors.oracle.mining.pushed_expressions import is_pushed_alike
 from floodmark.connectors.oracle.types.settings import OracleSettings
 
@@ -37,7 +38,9 @@ def _lower(value: object) -> object:
 
 
 HYBRID = "hybrid"
-Strategy = Annotated[Literal["online_catalog", "hybrid"], BeforeValidator(_lower)]
+Strategy = Annotated[
+    Literal["online_catalog", "hybrid", "redo_log_catalog", "dictionary_from_file"], BeforeValidator(_lower)
+]
 _FILTERS_OF_LOGMINER = {
     f"log.mining.{what}.{way}.list" for what in ("username", "clientid") for way in ("include", "exclude")
 }
@@ -151,8 +154,13 @@ class OracleOptions(CommonOptions):
         "log.mining.strategy",
         "online_catalog",
         "Where the names of tables and columns come from: from the database's dictionary as it is now, or (`hybrid`), "
-        "for what was logged before a table was altered or dropped, from the structure that it had then.",
-        "same, with more values",
+        "for what was logged before a table was altered or dropped, from the structure that it had then; or from "
+        "dictionaries in the redo logs (`redo_log_catalog`), or one in a file on the server (`dictionary_from_file`).",
+    )
+    dictionary_path: str | None = option(
+        "log.mining.path.dictionary",
+        None,
+        "The dictionary's file, as the server names it; required with `log.mining.strategy=dictionary_from_file`.",
     )
     filter_mode: Literal["none", "in", "regex"] = option(
         "log.mining.query.filter.mode",
@@ -161,6 +169,26 @@ class OracleOptions(CommonOptions):
         "lists of names, or as regular expressions of Oracle's. What it returns is filtered again in any case. Options "
         "of which Oracle would read an expression in another way are refused.",
     )
+    capture_mode: Literal["primary", "physical_standby"] = option(
+        "capture.mode",
+        "primary",
+        "Where the log is mined: in the database whose tables are captured, or in a physical standby (`secondary.*`).",
+    )
+    secondary_hostname: Host | None = option(
+        "secondary.hostname", None, "Host name or address of the standby; with the same account as the primary."
+    )
+    secondary_port: int | None = option(
+        "secondary.port",
+        None,
+        "Port of its listener; `database.port` if left out.",
+        "same; its default is 1528",
+        ge=1,
+        le=65535,
+    )
+    secondary_url: str | None = option(
+        "secondary.url", None, "Its address instead of these, as in `database.url`.", secret=True
+    )
+    secondary_dbname: str | None = option("secondary.dbname", None, "Its service name; `database.dbname` if left out.")
     archived_only: bool = option(
         "log.mining.archive.log.only.mode",
         False,
@@ -286,9 +314,8 @@ class OracleOptions(CommonOptions):
     def _check_address(self) -> Self:
         if self.url is None and self.hostname is None:
             raise ValueError("Option 'database.hostname' is required, unless 'database.url' is given.")
-        found = None if self.url is None else _URL.fullmatch(self.url)
-        is_usable = found is not None and (found["driver"].lower() == "thin" or self.receives_lcrs)
-        if self.url is not None and not is_usable:
+        is_oci = self.url is not None and _driver(self.url) == "oci"
+        if self.url is not None and not (_driver(self.url) == "thin" or (is_oci and self.receives_lcrs)):
             raise ValueError(
                 "Option 'database.url' has a value that is not allowed: it must begin with 'jdbc:oracle:thin:@'; "
                 "Oracle's other drivers need libraries that Floodmark doesn't use."
@@ -405,6 +432,49 @@ class OracleOptions(CommonOptions):
         return self
 
     @model_validator(mode="after")
+    def _check_standby(self) -> Self:
+        named = sorted(name for name in self._given() if name.startswith("secondary."))
+        if not self.mines_standby:
+            if named:
+                raise ValueError(
+                    f"Option '{named[0]}' has no effect with 'capture.mode=primary': set that to 'physical_standby', "
+                    "or leave the option out."
+                )
+            return self
+        where = "'capture.mode=physical_standby'"
+        if self.secondary_hostname is None and self.secondary_url is None:
+            raise ValueError(f"Option 'secondary.hostname' or 'secondary.url' is required with {where}.")
+        if self.secondary_url is not None and _driver(self.secondary_url) != "thin":
+            raise ValueError(
+                "Option 'secondary.url' has a value that is not allowed: it must begin with 'jdbc:oracle:thin:@'."
+            )
+        if self.adapter != "logminer":
+            raise ValueError(
+                f"Option 'database.connection.adapter' is '{self.adapter}', but {where} needs 'logminer': a standby "
+                "doesn't show which transactions are open."
+            )
+        if self.strategy != FILE:
+            raise ValueError(
+                f"Option 'log.mining.strategy' is '{self.strategy}', but {where} needs '{FILE}': LogMiner has no "
+                "other dictionary there."
+            )
+        if not self.archived_only:
+            raise ValueError(
+                f"Option 'log.mining.archive.log.only.mode' must be 'true' with {where}: what is being written is only "
+                "in the primary's own logs."
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _check_dictionary(self) -> Self:
+        if (self.dictionary_path is None) == (self.strategy == FILE):
+            raise ValueError(
+                f"Option 'log.mining.path.dictionary' is required with 'log.mining.strategy={FILE}', and has no effect "
+                f"otherwise; it is '{self.strategy}'."
+            )
+        return self
+
+    @model_validator(mode="after")
     def _check_statements_shown(self) -> Self:
         if self.lob_enabled and self.strategy == HYBRID:
             raise ValueError(
@@ -458,12 +528,28 @@ class OracleOptions(CommonOptions):
     @property
     def address(self) -> str:
         """What python-oracledb connects to, without account and password."""
-        found = None if self.url is None else _URL.fullmatch(self.url)
+        return self._address_of(self.url, self.hostname, self.port, self.dbname)
+
+    @property
+    def mines_standby(self) -> bool:
+        """Whether the log is mined in a standby."""
+        return self.capture_mode == "physical_standby"
+
+    @property
+    def mining_address(self) -> str:
+        """The address of the database that mines the log."""
+        if not self.mines_standby:
+            return self.address
+        port, dbname = self.secondary_port or self.port, self.secondary_dbname or self.dbname
+        return self._address_of(self.secondary_url, self.secondary_hostname, port, dbname)
+
+    def _address_of(self, url: str | None, host: str | None, port: int, dbname: str) -> str:
+        found = None if url is None else _URL.fullmatch(url)
         if found is not None:
             return found["address"]
         protocol = "tcps://" if self.tls else ""
-        host = f"[{self.hostname}]" if ":" in str(self.hostname) else self.hostname
-        return f"{protocol}{host}:{self.port}/{self.dbname}"
+        shown = f"[{host}]" if ":" in str(host) else host
+        return f"{protocol}{shown}:{port}/{dbname}"
 
     def node_addresses(self) -> list[str]:
         """Return what python-oracledb connects to for each of ``rac.nodes``."""
@@ -496,6 +582,11 @@ class OracleOptions(CommonOptions):
     def topic_parts(self, schema: str, table: str) -> tuple[str, ...]:
         """Return the table's schema, or the database, and its name."""
         return (schema if ".Schema" in self.topic_naming_strategy else self.database), table
+
+    @property
+    def dictionary(self) -> DictionaryChoice:
+        """Where LogMiner takes names from."""
+        return DictionaryChoice(self.strategy, self.dictionary_path or "")
 
     @property
     def settings(self) -> OracleSettings:
@@ -555,3 +646,9 @@ def _without_database(name: str) -> str:
 
 def _sources(patterns: Sequence[object]) -> tuple[str, ...]:
     return tuple(str(getattr(one, "pattern", one)) for one in patterns)
+
+
+def _driver(url: str) -> str:
+    """Return the driver that a URL is for, ``thin`` or ``oci``; empty if it is for none of Oracle's."""
+    found = _URL.fullmatch(url)
+    return "" if found is None else found["driver"].lower()

@@ -17,18 +17,18 @@ from tests.conformance.oracle.cases.outbound import OUTBOUND
 from tests.conformance.oracle.cases.replicated import REPLICATED
 from tests.conformance.oracle.cases.snapshots import SNAPSHOTS
 from tests.conformance.oracle.cases.transactions import TRANSACTIONS
-from tests.conformance.oracle.cases.values import ALTERED, VALUES
+from tests.conformance.oracle.cases.values import ALTERED, DICTIONARIES, VALUES
 
 CASES: Mapping[str, Case] = {
     f"{case.adapter}/{case.name}": case
     for case in (*VALUES, ALTERED, *TRANSACTIONS, *LARGE_OBJECTS, DIFFERENCES, *DDL, *REPLICATED, *OUTBOUND)
 }
-_WHOLE_ONLY = (*OPTIONS, *EDGES, *NAMES, *SNAPSHOTS, *GENERATED)
+_WHOLE_ONLY = (*DICTIONARIES, *OPTIONS, *EDGES, *NAMES, *SNAPSHOTS, *GENERATED)
 _UNBUFFERED = re.compile(
     r"values|values_schemas|decimal_string|time_connect|transactions_schemas|redo_sql|skipped_u|no_tombstones|ddl|"
     r"transaction_metadata|large_objects|edges/(numbers|texts|times)|names/odd|names/columns_300|generated/00\d|"
     r"options/(schemas|skipped_c|lob|comments|tables_in|users_in|without_users_regex|message_keys|no_schema_changes)|"
-    r"snapshots/(unsupported_skip|override)"
+    r"snapshots/(unsupported_skip|override)|dictionaries/.*"
 )
 """The names of cases that are recorded with the adapter ``logminer_unbuffered``, too."""
 

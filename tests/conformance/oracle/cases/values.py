@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta, timezone
 from decimal import Decimal
 from typing import Any
 
-from tests.conformance.oracle.cases.case import SCHEMA, Case, Step, table
+from tests.conformance.oracle.cases.case import SCHEMA, Case, Pause, Step, table
 from tests.support.oracle.model.database import OracleDatabase
+from tests.support.oracle.model.dictionaries import made_of
 from tests.support.oracle.model.tables import column
 from tests.support.oracle.model.values import Moment
 
 INDIA, BRAZIL = timezone(timedelta(hours=5, minutes=30)), timezone(timedelta(hours=-3))
 _TIME = datetime(2026, 1, 2, 13, 4, 5, 123456)
 _OLD = datetime(1, 1, 1)
+FILE = "/dictionaries/cases.ora"
 _LATE = datetime(9999, 12, 31, 23, 59, 59, 999999)
 
 Values = dict[str, tuple[str, list[Any]]]
@@ -152,7 +154,23 @@ def _before_an_alteration() -> Case:
     return Case("hybrid", _setup(tables), steps, {"log.mining.strategy": "hybrid"}, tables=[*tables])
 
 
+def _with_dictionaries() -> Iterator[Case]:
+    """Yield cases of changes that LogMiner shows with a dictionary in the logs, or in a file."""
+    tables = {"NUMBERS": NUMBERS, "TEXTS": TEXTS}
+    # Debezium has its dictionary written when it begins to mine, and fails at what was altered between.
+    steps: list[Step | Pause] = [_changes(tables), Pause(), _both(_altered([*tables]), _changes(tables))]
+    in_logs = {"log.mining.strategy": "redo_log_catalog"}
+    yield Case("dictionaries/in_logs", _setup(tables), steps, in_logs, tables=[*tables])
+    in_file = {"log.mining.strategy": "dictionary_from_file", "log.mining.path.dictionary": FILE}
+    yield Case("dictionaries/in_file", _both(_setup(tables), _write), steps[:1], in_file, tables=[*tables])
+
+
+def _write(database: OracleDatabase) -> None:
+    database.dictionary_files[FILE] = made_of(database)
+
+
 ALTERED = _before_an_alteration()
+DICTIONARIES = tuple(_with_dictionaries())
 VALUES = (
     _case("values", *TABLES),
     _case("values_schemas", *TABLES, key_converter_schemas_enable="true", value_converter_schemas_enable="true"),

@@ -10,6 +10,7 @@ from tests.support.oracle.errors import OracleError
 from tests.support.oracle.mining.session_formats import Formats
 from tests.support.oracle.mining.statements import Dictionary, StatementWriter
 from tests.support.oracle.model.database import OracleDatabase
+from tests.support.oracle.model.dictionaries import StoredDictionary
 from tests.support.oracle.model.logs import RedoLog
 from tests.support.oracle.model.redo import OPERATION_NAMES, Operation, RedoRecord
 from tests.support.oracle.model.tables import Structure
@@ -19,7 +20,8 @@ ONLINE_CATALOG = "DICT_FROM_ONLINE_CATALOG"
 REDO_LOGS = "DICT_FROM_REDO_LOGS"
 COMMITTED = "COMMITTED_DATA_ONLY"
 NO_ROW_IDS = "NO_ROWID_IN_STMT"
-OPTIONS = {ONLINE_CATALOG, REDO_LOGS, COMMITTED, NO_ROW_IDS, "DDL_DICT_TRACKING", "CONTINUOUS_MINE", "NO_SQL_DELIMITER"}
+TRACKING = "DDL_DICT_TRACKING"
+OPTIONS = {ONLINE_CATALOG, REDO_LOGS, COMMITTED, NO_ROW_IDS, TRACKING, "CONTINUOUS_MINE", "NO_SQL_DELIMITER"}
 PIECE_BYTES = 4000
 
 
@@ -28,6 +30,7 @@ class _Mining:
     start: int
     end: int
     options: frozenset[str]
+    dictionary: StoredDictionary | None
 
 
 @dataclass(frozen=True)
@@ -87,9 +90,12 @@ class LogMiner:
             raise OracleError(1281)
         if not self._files:
             raise OracleError(1292)
+        dictionary = self._given_dictionary(start, options, dictionary_file)
         self._check_covered(start, end)
-        known = frozenset(options) | ({ONLINE_CATALOG} if dictionary_file else set())
-        self._mining = _Mining(start, end, known)
+        if dictionary is not None and TRACKING in options and dictionary.scn < start:
+            # Statements about tables are followed from there.
+            self._check_covered(dictionary.scn, end)
+        self._mining = _Mining(start, end, frozenset(options), dictionary)
 
     def end(self) -> None:
         """End mining, and forget the logs."""
@@ -112,6 +118,24 @@ class LogMiner:
         if COMMITTED in mining.options:
             return list(self._committed(records, writer))
         return [row for record in records for row in self._rows(record, writer, None, 0)]
+
+    def _given_dictionary(self, start: int, options: Sequence[str], file: str) -> StoredDictionary | None:
+        """Return the dictionary in a file, or the one in the logs: the last one before what is read, or the first."""
+        if file:
+            found = self._database.dictionary_files.get(file)
+            if found is None:
+                raise OracleError(1284, file)
+            if found.database_id != self._database.settings.database_id:
+                raise OracleError(1295, file)
+            return found
+        if REDO_LOGS not in options:
+            return None
+        logs = list(self._files.values())
+        whole = sorted((one for log in logs for one in log.begun if one.is_in(logs)), key=lambda one: one.scn)
+        if not whole:
+            raise OracleError(1371)
+        before = [one for one in whole if one.scn <= start]
+        return before[-1] if before else whole[0]
 
     def _find(self, name: str) -> RedoLog | None:
         for thread in self._database.threads.values():
@@ -152,8 +176,9 @@ class LogMiner:
                     yield record
 
     def _dictionary(self, mining: _Mining) -> Dictionary:
-        if REDO_LOGS in mining.options:
-            return Dictionary(None)
+        if mining.dictionary is not None:
+            tracked = mining.dictionary.scn if TRACKING in mining.options else None
+            return Dictionary(mining.dictionary.structures, tracked)
         structures: dict[int, Structure] = {}
         if ONLINE_CATALOG in mining.options:
             structures = {one.object_id: one.structure for one in self._database.tables if not one.dropped}

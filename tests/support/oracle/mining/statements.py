@@ -24,10 +24,12 @@ class Dictionary:
     """What LogMiner knows of the tables.
 
     Attributes:
-        structure: of each table that is known, and of the version that is known; None: of all versions.
+        structures: of each table that is known, the version that is known.
+        tracked_from: the number from which statements about tables are followed, too (``DDL_DICT_TRACKING``).
     """
 
-    structures: dict[int, Structure] | None
+    structures: dict[int, Structure]
+    tracked_from: int | None = None
 
     def find(self, table: Table, version: int) -> tuple[Structure, bool]:
         """Return a table's structure, and whether it is known.
@@ -35,10 +37,20 @@ class Dictionary:
         The columns of one that isn't have numbers for names.
         """
         logged = table.structure_at(version)
-        if self.structures is None:
-            return logged, True
         known = self.structures.get(table.object_id)
-        return logged, known is not None and known.version == version
+        if self.tracked_from is None:
+            return logged, known is not None and known.version == version
+        if known is None:
+            return logged, table.created_scn > self.tracked_from
+        return logged, version >= known.version
+
+    def name(self, table: Table, version: int) -> tuple[str, str]:
+        """Return the names of a table and its schema."""
+        structure, known = self.find(table, version)
+        if self.tracked_from is None or not known:
+            found = self.structures.get(table.object_id)
+            return ("UNKNOWN", f"OBJ# {table.object_id}") if found is None else (found.owner, found.name)
+        return structure.owner, structure.name
 
 
 @dataclass(frozen=True)
@@ -82,7 +94,7 @@ class StatementWriter:
         if record.operation == Operation.DDL:
             # The redo of a statement has the names itself.
             return Shown(structure.owner, structure.name, record.statement, record.status, record.info)
-        owner, name = self._names(table, structure)
+        owner, name = self._dictionary.name(table, record.version)
         if record.part is not None:
             where = " and ".join(_Columns(structure, known, self._formats).conditions(record.before))
             text = statement_of_part(record.operation, record.part, structure, f'"{owner}"."{name}"', where)
@@ -99,13 +111,6 @@ class StatementWriter:
         if known:
             return Shown(owner, name, statement, record.status, record.info)
         return Shown(owner, name, statement, NOT_EXECUTABLE, MISMATCH)
-
-    def _names(self, table: Table, structure: Structure) -> tuple[str, str]:
-        structures = self._dictionary.structures
-        if structures is None:
-            return structure.owner, structure.name
-        known = structures.get(table.object_id)
-        return ("UNKNOWN", f"OBJ# {table.object_id}") if known is None else (known.owner, known.name)
 
     def _statement(self, record: RedoRecord, owner: str, name: str, structure: Structure, known: bool) -> str:
         target = f'"{owner}"."{name}"'

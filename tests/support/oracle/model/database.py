@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from tests.support.oracle.errors import OracleError
 from tests.support.oracle.model.clock import Clock
+from tests.support.oracle.model.dictionaries import StoredDictionary
 from tests.support.oracle.model.logs import Destination, RedoThread
 from tests.support.oracle.model.redo import Operation, RedoRecord
 from tests.support.oracle.model.tables import Column, Structure, Table
@@ -60,6 +61,10 @@ class Settings:
     resetlogs: int = 1
     undo_scns: int = 1 << 60
     """For how many changes earlier rows can be read; then ORA-01555 follows."""
+    archives: bool = True
+    """Whether the archiver works."""
+    dictionary_logs: int = 1
+    """Into how many logs a dictionary is written."""
 
 
 @dataclass
@@ -110,6 +115,8 @@ class OracleDatabase:
         statements: what all sessions were asked to do.
         outbound_servers: those of XStream, by their names.
         sessions: those that are open, by their numbers.
+        directories: where files are written, by the names of directories.
+        dictionary_files: dictionaries in files, by their paths.
     """
 
     def __init__(
@@ -131,6 +138,8 @@ class OracleDatabase:
         self.statements: list[Asked] = []
         self.outbound_servers: dict[str, OutboundState] = {}
         self.sessions: dict[int, Session] = {}
+        self.directories = {"LOGMINER": "/dictionaries"}
+        self.dictionary_files: dict[str, StoredDictionary] = {}
         self._sessions = 0
         self._objects = FIRST_OBJECT
         self._objects_of_sessions = FIRST_OBJECT_OF_SESSIONS
@@ -235,6 +244,7 @@ class OracleDatabase:
         self.tables.append(table)
         if logged:
             table.changed_scn = self.ddl(table, text or structure.ddl.rstrip(";"), user, session=session)
+        table.created_scn = self.clock.scn
         return table
 
     def ddl(
@@ -297,7 +307,15 @@ class OracleDatabase:
         scn = self.clock.advance()
         for one in self.threads.values():
             if thread in (None, one.number) and one.status == "OPEN":
-                one.switch(scn, self.destinations)
+                one.switch(scn, self.destinations if self.settings.archives else [])
+
+    def archive(self) -> None:
+        """Archive the logs that the archiver has left, and those to come."""
+        self.settings.archives = True
+        for thread in self.threads.values():
+            for log in thread.logs:
+                if not log.is_current and not log.archived:
+                    log.archive(self.destinations)
 
     def delete_archived(self, thread: int, sequence: int, destination: str = "") -> None:
         """Delete archived copies of a log.

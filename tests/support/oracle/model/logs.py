@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal
 
+from tests.support.oracle.model.dictionaries import StoredDictionary
 from tests.support.oracle.model.redo import RedoRecord
 
 END = (1 << 64) - 1
@@ -26,6 +27,8 @@ class RedoLog:
         records: its contents.
         archived: the names of its archived copies, by destination.
         deleted: destinations whose copies were deleted.
+        begun: the dictionaries that begin in it.
+        ended: those that end in it.
     """
 
     thread: int
@@ -37,10 +40,18 @@ class RedoLog:
     records: list[RedoRecord] = field(default_factory=list)
     archived: dict[str, str] = field(default_factory=dict)
     deleted: set[str] = field(default_factory=set)
+    begun: list[StoredDictionary] = field(default_factory=list)
+    ended: list[StoredDictionary] = field(default_factory=list)
 
     @property
     def is_current(self) -> bool:
         return self.next == END
+
+    def archive(self, destinations: list[Destination]) -> None:
+        """Copy it to the destinations that can be written."""
+        for place in destinations:
+            if place.status == "VALID":
+                self.archived[place.name] = f"{place.directory}/{self.thread}_{self.sequence}_{self.resetlogs}.arc"
 
 
 @dataclass(frozen=True)
@@ -112,9 +123,7 @@ class RedoThread:
         """Begin the next log, and archive the last one."""
         log = self.current
         log.next = scn
-        for place in destinations:
-            if place.status == "VALID":
-                log.archived[place.name] = f"{place.directory}/{log.thread}_{log.sequence}_{log.resetlogs}.arc"
+        log.archive(destinations)
         group = self._groups[(self._groups.index(log.group) + 1) % len(self._groups)]
         self.logs.append(RedoLog(self.number, log.sequence + 1, group, scn, log.resetlogs))
         self.checkpoint_scn = scn

@@ -96,6 +96,7 @@ class Table:
         changed_scn: when the structure was changed last.
         dropped: whether it is gone.
         temporary: whether its rows are its session's own (a global temporary table).
+        created_scn: when it was created.
         unknown_row_id: what LogMiner shows as the ROWID of a row of which a value comes apart; None: nothing.
     """
 
@@ -106,6 +107,7 @@ class Table:
     past: dict[int, Structure] = field(default_factory=dict)
     dropped: bool = False
     temporary: bool = False
+    created_scn: int = 0
     unknown_row_id: str | None = "A" * 18
     _versions: dict[str, list[tuple[int, Row | None]]] = field(default_factory=dict)
     _places: int = 0

@@ -6,6 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 from tests.support.oracle.errors import OracleError
+from tests.support.oracle.model import dictionaries
 from tests.support.oracle.model.database import ROOT
 from tests.support.oracle.sql.result import Result
 
@@ -16,6 +17,7 @@ _BLOCK = re.compile(r"BEGIN\s+(.*?)\s*END\s*;?", re.IGNORECASE | re.DOTALL)
 _CALL = re.compile(r"([A-Za-z_$][\w$.]*)\s*(?:\((.*)\))?", re.DOTALL)
 _ARGUMENT = re.compile(r"\s*(?:(\w+)\s*=>\s*)?(.*?)\s*", re.DOTALL)
 _NUMBER = re.compile(r"'?(\d+)'?")
+_FILE = (("DICTIONARY_FILENAME", "0"), ("DICTIONARY_LOCATION", "1"))
 
 
 def run(session: Session, text: str) -> Result:
@@ -47,10 +49,11 @@ def _call(session: Session, text: str) -> None:
         if "DEFAULT" in values[1]:
             session.sql_terminator = False
         return
-    if name == "DBMS_LOGMNR_D.BUILD":
-        session.database.switch_log()
-        return
     package, _, procedure = name.partition(".")
+    if name == "DBMS_LOGMNR_D.BUILD":
+        session.require(package)
+        _build(session, named)
+        return
     if package == "DBMS_FLASHBACK":
         _look_back(session, procedure, named)
         return
@@ -60,6 +63,20 @@ def _call(session: Session, text: str) -> None:
     if session.database.pluggable and session.container != ROOT:
         raise OracleError(65040)
     _mine(session, procedure, named)
+
+
+def _build(session: Session, named: dict[str, str]) -> None:
+    """Write a dictionary into the logs, or into a file in a directory."""
+    database = session.database
+    if database.pluggable and session.container != ROOT:
+        raise OracleError(65040)
+    if "STORE_IN_REDO_LOGS" in _constants(named.get("OPTIONS", "0")):
+        dictionaries.write_into_logs(database, session.thread)
+        return
+    name, location = (_text(named.get(key, named.get(place, "''"))) for key, place in _FILE)
+    if location not in database.directories:
+        raise OracleError(29280)
+    database.dictionary_files[f"{database.directories[location]}/{name}"] = dictionaries.made_of(database)
 
 
 def _look_back(session: Session, procedure: str, named: dict[str, str]) -> None:

@@ -122,6 +122,12 @@ def _constraint_columns(session: Session) -> Rows:
     ]
 
 
+def _procedures(session: Session) -> Rows:
+    account = session.database.accounts.get(session.user)
+    names = ("DBMS_LOGMNR", "DBMS_LOGMNR_D")
+    return [{"OWNER": "SYS", "OBJECT_NAME": name} for name in names if account is None or name not in account.denied]
+
+
 def _log_groups(session: Session) -> Rows:
     return [
         {
@@ -205,6 +211,7 @@ DICTIONARY_VIEWS = {
     "ALL_XSTREAM_OUTBOUND_PROGRESS": view(
         "SERVER_NAME SOURCE_DATABASE PROCESSED_LOW_POSITION:R PROCESSED_LOW_SCN:N", _outbound
     ),
+    "ALL_PROCEDURES": view("OWNER OBJECT_NAME", _procedures),
     "DBA_RECYCLEBIN": view("OWNER OBJECT_NAME ORIGINAL_NAME TYPE", lambda _: []),
     "NLS_DATABASE_PARAMETERS": view("PARAMETER VALUE", _database_parameters),
     "V$PDBS": view("CON_ID:N NAME OPEN_MODE", _containers),

@@ -122,8 +122,8 @@ def _archived(session: Session) -> Rows:
             "ARCHIVED": "YES",
             "DELETED": "YES" if name in log.deleted else "NO",
             "STATUS": "D" if name in log.deleted else "A",
-            "DICTIONARY_BEGIN": "NO",
-            "DICTIONARY_END": "NO",
+            "DICTIONARY_BEGIN": "YES" if log.begun else "NO",
+            "DICTIONARY_END": "YES" if log.ended else "NO",
         }
         for thread in database.threads.values()
         for log in thread.logs

@@ -29,6 +29,7 @@ _FORMATS = {
     "NLS_TIMESTAMP_TZ_FORMAT": "zoned_format",
 }
 _IGNORED = {"NLS_NUMERIC_CHARACTERS", "HASH_AREA_SIZE", "SORT_AREA_SIZE", "NLS_LANGUAGE", "NLS_TERRITORY", "NLS_SORT"}
+_WRITING = {"INSERT", "UPDATE", "DELETE", "CREATE"}
 _ZONE = re.compile(r"([+-]?)(\d\d):(\d\d)")
 
 
@@ -60,7 +61,7 @@ class Session:
         self.logminer: LogMiner = LogMiner(database)
         self.sql_terminator = False
         self.looks_back_to: int | None = None
-        self._thread = thread
+        self.thread = thread
         self._engine: queries.Engine | None = None
         self.schema = user
         self.program = program
@@ -120,6 +121,8 @@ class Session:
             return queries.answer(self, parsed(stripped, binds))
         if word == "BEGIN":
             return blocks.run(self, stripped)
+        if word in _WRITING and self.database.settings.open_mode != "READ WRITE":
+            raise OracleError(16000)
         if word in {"INSERT", "UPDATE", "DELETE"}:
             return changes.change(self, parsed(stripped, binds))
         administered = administration.administer(self, stripped)
@@ -149,7 +152,7 @@ class Session:
     def transaction(self) -> Transaction:
         """Return the session's transaction, which its first change begins."""
         if self._transaction is None:
-            self._transaction = self.database.begin(self.user, self._thread, session=True)
+            self._transaction = self.database.begin(self.user, self.thread, session=True)
         return self._transaction
 
     def require(self, name: str) -> None:

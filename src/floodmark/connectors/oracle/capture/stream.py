@@ -42,7 +42,7 @@ from floodmark.connectors.oracle.mining.view import ROWS
 from floodmark.connectors.oracle.options import OracleOptions
 from floodmark.connectors.oracle.position import Position, behind
 from floodmark.connectors.oracle.schema.follower import SchemaFollower
-from floodmark.connectors.oracle.server.connection import Connection, close, connect
+from floodmark.connectors.oracle.server.connection import Connection, at_primary, close, connect
 from floodmark.connectors.oracle.server.database import current_scn
 from floodmark.connectors.oracle.server.flush import FlushTables
 from floodmark.connectors.oracle.structures.table import Table
@@ -107,7 +107,8 @@ class OracleStream:
         conn, options = self._connect(), self._options
         try:
             known = self._state.points.at(position)
-            database = prove(conn, position, known)
+            with at_primary(options, conn) as root:
+                database = prove(root, position, known)
             self._identity = database.identity
             self._reading: Reading = AllChanges() if options.adapter == "logminer" else CommittedChanges()
             self._session = self._mining_session(conn)
@@ -180,7 +181,8 @@ class OracleStream:
 
     def _mining_session(self, conn: Connection) -> MiningSession:
         options = self._options
-        return MiningSession(conn, options.wanted_rows(), options.fetch_size, self._reading.committed_only)
+        committed_only = self._reading.committed_only
+        return MiningSession(conn, options.wanted_rows(), options.fetch_size, options.dictionary, committed_only)
 
     def _flushing(self, conn: Connection) -> FlushTables | None:
         options = self._options

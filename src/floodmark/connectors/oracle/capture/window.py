@@ -6,8 +6,10 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from floodmark.connectors.oracle.capture.dictionaries import Dictionaries
 from floodmark.connectors.oracle.mining.available_logs import archive_destinations, available_logs, largest_log
 from floodmark.connectors.oracle.mining.coverage import Lack, end_of_archived, find_lack, first_logs
+from floodmark.connectors.oracle.mining.dictionary import REDO_LOGS
 from floodmark.connectors.oracle.mining.logs import LogFile
 from floodmark.connectors.oracle.options import OracleOptions
 from floodmark.connectors.oracle.server.connection import Connection
@@ -34,7 +36,7 @@ class Window:
         after: the changes behind this number.
         upto: up to this one.
         begin: the log is read from behind this number.
-        logs: that have all of it.
+        logs: that have all of it, and the dictionary if that is among them.
         is_last: whether it goes as far as the log does now.
     """
 
@@ -58,6 +60,7 @@ class Windows:
         self._conn = conn
         self._destinations = archive_destinations(conn, options.destinations)
         self._log_bytes = largest_log(conn)
+        self._dictionaries = Dictionaries(options, conn, self._destinations) if options.strategy == REDO_LOGS else None
         self._lacks_since: float | None = None
         self._slowest = 0, 0
         self._slow_since = 0.0
@@ -78,15 +81,20 @@ class Windows:
         Raises:
             LogGoneError: a log was deleted, or has been missing for too long.
         """
-        options, conn = self._options, self._conn
+        options, conn, dictionaries = self._options, self._conn, self._dictionaries
+        if dictionaries is not None and not dictionaries.choose(begin):
+            return None
         threads = read_threads(conn)
         upto = 0 if options.archived_only else self._end(threads)
-        logs = available_logs(conn, begin, options.archive_hours, options.archived_only, self._destinations)
-        lack = find_lack(logs, threads, begin, options.archived_only)
+        needed = begin if dictionaries is None else dictionaries.begin(begin)
+        logs = available_logs(conn, needed, options.archive_hours, options.archived_only, self._destinations)
+        lack = find_lack([one for one in logs if one.next > begin], threads, begin, options.archived_only)
         if lack is not None:
             self._wait(lack, begin)
             return None
         self._lacks_since = None
+        if dictionaries is not None and not self._has_dictionary(dictionaries, logs, threads, needed):
+            return None
         if options.archived_only:
             upto = end_of_archived(logs, threads)
         if upto <= after:
@@ -98,7 +106,22 @@ class Windows:
         if end <= after or not chosen:
             return None
         read = [one for one in logs if one.next <= after]
+        if dictionaries is not None and dictionaries.chosen is not None:
+            known_until = dictionaries.chosen.next
+            read += [one for one in following if one.first < known_until and one not in chosen]
         return Window(after, end, begin, [*read, *chosen], end == upto)
+
+    def _has_dictionary(
+        self, dictionaries: Dictionaries, logs: Sequence[LogFile], threads: Sequence[RedoThread], needed: int
+    ) -> bool:
+        """Return whether the logs have the chosen dictionary, and all since; it is given up if they don't."""
+        chosen = dictionaries.chosen
+        assert chosen is not None
+        if not chosen.is_in(logs) or find_lack(logs, threads, needed, self._options.archived_only) is not None:
+            dictionaries.discard()
+            return False
+        dictionaries.renew(logs)
+        return True
 
     def _end(self, threads: Sequence[RedoThread]) -> int:
         """Return the last number whose redo every open instance has written.

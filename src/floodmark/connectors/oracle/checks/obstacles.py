@@ -7,13 +7,22 @@ from collections.abc import Sequence
 from floodmark.connectors.contract.findings import Finding, name_list
 from floodmark.connectors.oracle.mining.available_logs import available_logs
 from floodmark.connectors.oracle.mining.session import GRANT
+from floodmark.connectors.oracle.options import OracleOptions
 from floodmark.connectors.oracle.server.catalog import StoredTable
-from floodmark.connectors.oracle.server.connection import Connection, run, value
-from floodmark.connectors.oracle.server.database import current_scn, read_database, undecided_transactions
+from floodmark.connectors.oracle.server.connection import Connection, at_primary, run, value
+from floodmark.connectors.oracle.server.database import (
+    NO_PRIMARY_CURE,
+    PRIMARY,
+    current_scn,
+    read_database,
+    undecided_transactions,
+)
 from floodmark.errors import FloodmarkError
 
 _LOGGED = frozenset(("YES", "IMPLICIT"))
 ARCHIVELOG = "ARCHIVELOG"
+ROLE = "role"
+_PHYSICAL = "PHYSICAL STANDBY"
 _ALL_COLUMNS = "ALL COLUMN LOGGING"
 
 
@@ -25,6 +34,29 @@ def obstacles(conn: Connection) -> list[Finding]:
     """
     found = [log_mode(conn), supplemental_logging(conn)]
     return [one for one in found if one.status == "error"]
+
+
+def standby(conn: Connection, options: OracleOptions) -> list[Finding]:
+    """Check that the addresses lead to a primary, and to its standby if that is mined.
+
+    Args:
+        conn: a connection to where the log is mined.
+        options: the source's options.
+    """
+    mined = read_database(conn)
+    with at_primary(options, conn) as other:
+        database = read_database(other)
+    if database.is_standby:
+        text = f"The database {database.name} is a standby ({database.role}): what changes is in its primary's log."
+        return [Finding(ROLE, "error", text, NO_PRIMARY_CURE)]
+    if mined.identity != database.identity:
+        text = f"secondary.* leads to another database ({mined.name}, {mined.identity}) than database.* does "
+        text += f"({database.name}, {database.identity})."
+        return [Finding(ROLE, "error", text, "Correct the addresses, or wait until the standby follows its primary.")]
+    if mined.role not in (PRIMARY, _PHYSICAL) and options.mines_standby:
+        text = f"secondary.* leads to a {mined.role}, whose log isn't its primary's."
+        return [Finding(ROLE, "error", text, "Name a physical standby, or set capture.mode=primary.")]
+    return [Finding(ROLE, "ok", f"{database.role}, mined on {mined.role}" if options.mines_standby else database.role)]
 
 
 def log_mode(conn: Connection) -> Finding:

@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from floodmark.connectors.contract.findings import Check, Finding, name_list, results
+from floodmark.connectors.oracle.checks.dictionary import dictionary
 from floodmark.connectors.oracle.checks.obstacles import (
+    ROLE,
     log_mode,
     mining_rights,
+    standby,
     supplemental_logging,
     undecided,
     unlogged_columns,
@@ -21,7 +24,7 @@ from floodmark.connectors.oracle.options import OracleOptions
 from floodmark.connectors.oracle.replicator.continuity import asked, prove_replicated
 from floodmark.connectors.oracle.replicator.protocol import ResponseCode
 from floodmark.connectors.oracle.server.catalog import StoredTable, read_tables
-from floodmark.connectors.oracle.server.connection import Connection, connection, run, value
+from floodmark.connectors.oracle.server.connection import Connection, at_primary, connection, run, value
 from floodmark.connectors.oracle.server.database import (
     current_scn,
     oldest_open_transaction,
@@ -56,8 +59,12 @@ def check_source(options: OracleOptions, offset: Mapping[str, Json] | None = Non
         offset: the source's last offset in the query's checkpoint; None for a new query.
     """
     try:
-        with connection(options, to_mine=True) as root, connection(options) as conn:
-            return [*_connected(root, options), *_checked(root, conn, options, offset)]
+        with (
+            connection(options, to_mine=True) as mined,
+            connection(options) as conn,
+            at_primary(options, mined) as root,
+        ):
+            return [*_connected(root, options), *_checked(mined, root, conn, options, offset)]
     except FloodmarkError as exc:
         return [Finding("connection", "error", exc.what, exc.cure)]
 
@@ -79,7 +86,11 @@ def _connected(root: Connection, options: OracleOptions) -> list[Finding]:
 
 
 def _checked(
-    root: Connection, conn: Connection, options: OracleOptions, offset: Mapping[str, Json] | None
+    mined: Connection,
+    root: Connection,
+    conn: Connection,
+    options: OracleOptions,
+    offset: Mapping[str, Json] | None,
 ) -> list[Finding]:
     again = make_snapshotter(options).should_snapshot_on_data_error()
     logs: dict[str, list[Check]] = {
@@ -89,19 +100,21 @@ def _checked(
     log = logs.get(
         options.adapter,
         [
-            ("privileges", lambda: _privileges(root)),
-            ("LogMiner", lambda: _logminer(root, options)),
-            ("logs", lambda: _logs(root, options)),
+            ("privileges", lambda: _privileges(mined)),
+            ("LogMiner", lambda: _logminer(mined, options)),
+            ("dictionary", lambda: dictionary(mined, options)),
+            ("logs", lambda: _logs(mined, options)),
         ],
     )
     opened: list[Check] = [("open transactions", lambda: _open_transactions(root, conn, options, offset is None))]
     checks: list[Check] = [
+        (ROLE, lambda: standby(mined, options)),
         ("containers", lambda: _containers(root, options)),
         ("log mode", lambda: [log_mode(root)]),
         ("supplemental logging", lambda: [supplemental_logging(root)]),
         *log,
         *([] if options.receives_lcrs else opened),
-        ("checkpoint", lambda: _checkpoint(root, options, offset)),
+        ("checkpoint", lambda: _checkpoint(mined, root, options, offset)),
         ("tables", lambda: _tables(conn, options)),
         (CHECK, lambda: _signals(conn, options)),
     ]
@@ -214,14 +227,16 @@ def _logs(root: Connection, options: OracleOptions) -> list[Finding]:
     return [Finding("logs", "ok", f"{len(logs)} from {first} on, archived in {', '.join(names)}")]
 
 
-def _checkpoint(root: Connection, options: OracleOptions, offset: Mapping[str, Json] | None) -> list[Finding]:
+def _checkpoint(
+    mined: Connection, root: Connection, options: OracleOptions, offset: Mapping[str, Json] | None
+) -> list[Finding]:
     if offset is None:
         return []
     known = _known(offset)
     position = str(offset["log"])
     prove(root, position, known)
     if known is not None and options.mines:
-        prove_kept(root, known.begin, options.archive_hours, archive_destinations(root, options.destinations))
+        prove_kept(mined, known.begin, options.archive_hours, archive_destinations(mined, options.destinations))
     return [Finding("checkpoint", "ok", f"the log has what follows {position}")]
 
 

@@ -60,10 +60,11 @@ def available_logs(
     rows = run(conn, minable_logs(after, hours, archived_only, destinations), "reading the list of logs", _GRANTS)
     copies: dict[str, list[LogFile]] = defaultdict(list)
     online: list[LogFile] = []
-    for name, first, following, _, _, kind, sequence, _, _, thread, size, destination in rows:
+    for name, first, following, _, _, kind, sequence, begins, ends, thread, size, destination in rows:
         is_online = kind == _ONLINE
         end = CURRENT if is_online else int(following)
-        log = LogFile(name, int(thread), int(sequence), int(first), end, not is_online, int(size or 0))
+        dictionary = begins == "YES", ends == "YES"
+        log = LogFile(name, int(thread), int(sequence), int(first), end, not is_online, int(size or 0), *dictionary)
         if is_online:
             online.append(log)
         else:

@@ -25,6 +25,8 @@ class LogFile:
         next: the first one that it doesn't hold; ``CURRENT`` while it is written.
         archived: whether it is a copy.
         size: its size in bytes.
+        begins_dictionary: whether a dictionary begins in it; only archived logs tell.
+        ends_dictionary: whether one ends in it.
     """
 
     name: str
@@ -34,6 +36,8 @@ class LogFile:
     next: int = CURRENT
     archived: bool = False
     size: int = 0
+    begins_dictionary: bool = False
+    ends_dictionary: bool = False
 
     @property
     def place(self) -> tuple[int, int]:

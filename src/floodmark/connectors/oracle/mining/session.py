@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 import pyarrow as pa
 
 from floodmark.connectors.oracle.mining.contents_query import ContentsFilter, all_changes, committed_changes
+from floodmark.connectors.oracle.mining.dictionary import FILE, FILE_CURE, DictionaryChoice
 from floodmark.connectors.oracle.mining.logs import LogFile
 from floodmark.connectors.oracle.mining.view import FETCHED, rows_of_the_view
 from floodmark.connectors.oracle.server.connection import Connection, batches, run
@@ -19,7 +20,7 @@ from floodmark.connectors.oracle.server.database import utc_offset_s
 from floodmark.connectors.oracle.sql import constant
 
 GRANT = "GRANT EXECUTE ON DBMS_LOGMNR, LOGMINING, and SELECT ON V_$LOGMNR_CONTENTS TO the account (see docs/oracle.md)."
-_OPTIONS = "DBMS_LOGMNR.DICT_FROM_ONLINE_CATALOG + DBMS_LOGMNR.NO_ROWID_IN_STMT"
+_NO_ROW_IDS = "DBMS_LOGMNR.NO_ROWID_IN_STMT"
 _COMMITTED = "DBMS_LOGMNR.COMMITTED_DATA_ONLY"
 
 
@@ -30,14 +31,23 @@ class MiningSession:
         conn: the connection, which nothing else uses.
         wanted: what is read of the logs.
         fetch_size: how many rows are fetched at once.
+        dictionary: where the names of tables and columns come from.
         committed_only: whether only transactions that were committed are shown, one after the other.
     """
 
-    def __init__(self, conn: Connection, wanted: ContentsFilter, fetch_size: int, committed_only: bool = False) -> None:
+    def __init__(
+        self,
+        conn: Connection,
+        wanted: ContentsFilter,
+        fetch_size: int,
+        dictionary: DictionaryChoice,
+        committed_only: bool = False,
+    ) -> None:
         self.conn = conn
         self.opened = time.monotonic()
         self._fetch_size = fetch_size
         self._logs: list[tuple[str, tuple[int, int]]] = []
+        self._dictionary = dictionary
         self._committed_only = committed_only
         self._query = (committed_changes if committed_only else all_changes)(wanted)
 
@@ -55,9 +65,11 @@ class MiningSession:
             ConnectError: the connection was lost.
         """
         self._use(sorted(logs, key=lambda log: log.place))
-        options = f"{_OPTIONS} + {_COMMITTED}" if self._committed_only else _OPTIONS
-        bounds = f"startScn => '{begin}', endScn => '{upto}', options => {options}"
-        run(self.conn, f"BEGIN SYS.DBMS_LOGMNR.START_LOGMNR({bounds}); END;", "starting LogMiner", GRANT)
+        dictionary = self._dictionary
+        options = " + ".join([*dictionary.options, _NO_ROW_IDS, *[_COMMITTED] * self._committed_only])
+        bounds = f"startScn => '{begin + 1}', endScn => '{upto}', options => {options}{dictionary.argument}"
+        cure = FILE_CURE if dictionary.strategy == FILE else GRANT
+        run(self.conn, f"BEGIN SYS.DBMS_LOGMNR.START_LOGMNR({bounds}); END;", "starting LogMiner", cure)
         # It may change with the seasons.
         offset_s = utc_offset_s(self.conn)
         # The last number is excluded from the range of commits.

@@ -41,6 +41,10 @@ class ConnectionOptions(Protocol):
         """What the driver connects to."""
 
     @property
+    def mining_address(self) -> str:
+        """What it connects to for LogMiner: that of a standby, or the same."""
+
+    @property
     def place(self) -> str:
         """The address as errors show it."""
 
@@ -82,13 +86,15 @@ def connect(options: ConnectionOptions, to_mine: bool = False, address: str = ""
     Args:
         options: the source's options.
         to_mine: whether it is for LogMiner: then it leads to the root of the containers, if there are some.
-        address: of another instance of the database; empty: the options'.
+        address: of another instance of the database, or another copy; empty: the options'.
 
     Raises:
         LoginError: the server refuses the login.
         ConnectError: the server cannot be reached.
         SourceStateError: there is no such pluggable database.
     """
+    standby = options.mining_address if to_mine and options.mining_address != options.address else ""
+    address = address or standby
     try:
         conn = oracledb.connect(
             user=options.user,
@@ -130,6 +136,24 @@ def connection(options: ConnectionOptions, to_mine: bool = False) -> Iterator[Co
         yield conn
     finally:
         close(conn)
+
+
+@contextmanager
+def at_primary(options: ConnectionOptions, conn: Connection) -> Iterator[Connection]:
+    """Return the connection for what only the primary says, such as which transactions are open.
+
+    Args:
+        options: the source's options.
+        conn: a connection to where the log is mined; the same unless that is a standby.
+    """
+    if options.mining_address == options.address:
+        yield conn
+        return
+    primary = connect(options, to_mine=True, address=options.address)
+    try:
+        yield primary
+    finally:
+        close(primary)
 
 
 def close(conn: Connection) -> None:

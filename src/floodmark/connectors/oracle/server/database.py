@@ -10,6 +10,12 @@ from floodmark.connectors.oracle.server.connection import Connection, run, value
 _IDENTITY = "SELECT DBID, RESETLOGS_CHANGE#, DATABASE_ROLE, OPEN_MODE, LOG_MODE, NAME, CURRENT_SCN FROM V$DATABASE"
 _GRANTS = "GRANT SELECT ON V_$DATABASE TO the account, in all containers (CONTAINER=ALL)."
 PRIMARY = "PRIMARY"
+STANDBYS = frozenset(("PHYSICAL STANDBY", "SNAPSHOT STANDBY"))
+"""Copies of another database, with its identity; a logical standby is a database of its own."""
+NO_PRIMARY_CURE = (
+    "Let database.* lead to the primary, at best by a service that follows it. To mine on the standby, set "
+    "capture.mode=physical_standby, and its address in secondary.hostname or secondary.url."
+)
 
 
 @dataclass(frozen=True)
@@ -38,6 +44,11 @@ class Database:
     def identity(self) -> str:
         """What changes when change numbers may mean something else."""
         return f"{self.number}-{self.resetlogs}"
+
+    @property
+    def is_standby(self) -> bool:
+        """Whether it is a copy of another one, and has no redo of its own, or only for a while."""
+        return self.role in STANDBYS
 
 
 def read_database(conn: Connection) -> Database:

@@ -36,9 +36,10 @@ _LOGIN = frozenset((1005, 1017, 1045, 28000, 28001, 28009, 28040, 12638, 12660, 
 _NO_RIGHT = frozenset((942, 1031, 1950, 6550, 41900, 990, 1720, 2030))
 """Oracle says of what one may not see that it isn't there."""
 _UNREADABLE = frozenset(
-    (308, 310, 333, 334, 353, 354, 355, 368, 1281, 1284, 1289, 1291, 1292, 1293, 1306, 1323, 1324, 1346)
+    (308, 310, 333, 334, 353, 354, 355, 368, 1281, 1284, 1289, 1291, 1292, 1293, 1306, 1323, 1324, 1346, 1371)
 )
-"""A log is missing, has another sequence by now, or is damaged; or LogMiner isn't where we think that it is."""
+"""A log is missing, has another sequence by now, or is damaged; LogMiner finds no complete dictionary, or isn't where
+we think that it is."""
 _LOCKED = frozenset((54, 60, 4021, 30006))
 _TOO_LONG = frozenset((1013, 40, 3136, 12170))
 _TIMEOUTS = ("DPY-4024", "DPI-1067")

@@ -11,12 +11,14 @@ from floodmark.capture.places import Places
 from floodmark.capture.spool_files import SpoolFiles
 from floodmark.connectors.contract.read_points import ReadPoint
 from floodmark.connectors.guardrail import guard
+from floodmark.connectors.oracle.capture.dictionaries import Dictionaries
 from floodmark.connectors.oracle.capture.stream import CaptureState, OracleStream
 from floodmark.connectors.oracle.capture.window import Trouble
 from floodmark.connectors.oracle.checks.obstacles import mining_rights, undecided, unlogged_columns
 from floodmark.connectors.oracle.continuity.check import prove, prove_kept
 from floodmark.connectors.oracle.continuity.resume_point import LOGMINER, ResumePoint
 from floodmark.connectors.oracle.mining.available_logs import archive_destinations
+from floodmark.connectors.oracle.mining.dictionary import REDO_LOGS
 from floodmark.connectors.oracle.options import OracleOptions
 from floodmark.connectors.oracle.position import Position, behind
 from floodmark.connectors.oracle.replicator.continuity import asked, newest_confirmed, prove_replicated
@@ -24,7 +26,7 @@ from floodmark.connectors.oracle.replicator.first_message import FirstMessage
 from floodmark.connectors.oracle.replicator.stream import ReplicatorStream
 from floodmark.connectors.oracle.schema.follower import SchemaFollower
 from floodmark.connectors.oracle.server.catalog import StoredTable, read_tables
-from floodmark.connectors.oracle.server.connection import Connection, close, connection
+from floodmark.connectors.oracle.server.connection import Connection, at_primary, close, connection
 from floodmark.connectors.oracle.server.database import (
     current_scn,
     oldest_open_transaction,
@@ -128,7 +130,8 @@ class OracleLog:
         conn = self._session.mining()
         try:
             known = None if bookmark is None else ResumePoint.from_json(bookmark)
-            self._session.identity = prove(conn, position, known).identity
+            with at_primary(self._options, conn) as root:
+                self._session.identity = prove(root, position, known).identity
         finally:
             close(conn)
 
@@ -238,6 +241,12 @@ class OracleLog:
         server.connect()
         server.detach()
 
+    def _ensure_dictionary(self, conn: Connection) -> None:
+        """Let the logs before the beginning have a dictionary, if LogMiner gets it from there."""
+        options = self._options
+        if options.strategy == REDO_LOGS and options.mines:
+            Dictionaries(options, conn, archive_destinations(conn, options.destinations)).ensure()
+
     def _prove_kept(self, conn: Connection, begin: int) -> None:
         options = self._options
         if not options.mines:
@@ -252,7 +261,8 @@ class OracleLog:
             self._refuse_other_adapter(position, known)
         conn = self._session.mining()
         try:
-            self._session.identity = prove(conn, position, known).identity
+            with at_primary(self._options, conn) as root:
+                self._session.identity = prove(root, position, known).identity
             if known is not None:
                 self._prove_kept(conn, known.begin)
             if self._options.receives_lcrs:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from floodmark.connectors.oracle.checks.obstacles import obstacles
+from floodmark.connectors.oracle.checks.obstacles import obstacles, standby
 from floodmark.connectors.oracle.options import OracleOptions
 from floodmark.connectors.oracle.server.connection import Connection, close, connect
-from floodmark.connectors.oracle.server.database import Database, read_database
-from floodmark.errors import ConnectError, SourceStateError
+from floodmark.connectors.oracle.server.database import NO_PRIMARY_CURE, Database, read_database
+from floodmark.errors import ConnectError, NotReadyError, SourceStateError
 
 
 class OracleSession:
@@ -37,7 +37,7 @@ class OracleSession:
         if self._conn is None:
             conn = connect(self._options)
             try:
-                self._agree(read_database(conn))
+                self.agree(read_database(conn))
             except BaseException:
                 close(conn)
                 raise
@@ -49,9 +49,13 @@ class OracleSession:
 
         Raises:
             SourceStateError: the database doesn't log what is needed.
+            NotReadyError: an address leads to a copy of the database that isn't meant, as after a switchover.
         """
         conn = connect(self._options, to_mine=True)
         try:
+            for finding in standby(conn, self._options):
+                if finding.status == "error":
+                    raise NotReadyError(finding.finding, finding.fix)
             for finding in obstacles(conn):
                 raise SourceStateError(finding.finding, finding.fix)
         except BaseException:
@@ -69,6 +73,16 @@ class OracleSession:
             close(self._conn)
             self._conn = None
 
-    def _agree(self, found: Database) -> None:
+    def agree(self, found: Database) -> None:
+        """Verify that a connection leads to the database that the log is of.
+
+        Raises:
+            ConnectError: it doesn't.
+        """
+        if found.is_standby:
+            raise NotReadyError(
+                f"The address leads to a standby by now: {found.name} ({found.role}).",
+                NO_PRIMARY_CURE,
+            )
         if self.identity and found.identity != self.identity:
             raise ConnectError(f"The address leads to another database by now: {found.name} ({found.identity}).")
