@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
-from decimal import Decimal
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -14,13 +11,11 @@ from floodmark.connectors.load import load_options
 from floodmark.errors import ConfigError
 from floodmark.signals import records
 from tests.support.hurry import hurry
-from tests.support.inprocess import InProcess
-from tests.support.oracle.model.tables import Table, column
-from tests.support.oracle.scene import COLUMNS, SCHEMA, Rows, Scene
+from tests.support.oracle.model.tables import column
+from tests.support.oracle.scene import Scene
+from tests.support.oracle.signalled import PDB, Signalled, read, told
 from tests.support.recording import Recorder
 
-SIGNALS = "G"
-PDB = "ORCLPDB1"
 LONG = pytest.mark.long
 NAMES = [
     rf"{PDB}\.S\.OTHER",
@@ -28,7 +23,6 @@ NAMES = [
     pytest.param(r"S\.OTHER", marks=LONG),
     pytest.param(r".*\.OTHER", marks=LONG),
 ]
-NOTIFICATIONS = "told"
 
 
 @pytest.fixture(autouse=True)
@@ -43,42 +37,6 @@ def logged(monkeypatch: pytest.MonkeyPatch) -> Recorder:
     return recorder
 
 
-class Signalled:
-    """A scene with a table of signals, and a query that takes them."""
-
-    def __init__(self, scene: Scene) -> None:
-        self.scene = scene
-        with scene.database.lock:
-            self.other = scene.database.create_table(SCHEMA, "OTHER", COLUMNS, ["ID"], logged=False)
-            columns = [column("ID", "VARCHAR2(42)", nullable=False), column("TYPE", "VARCHAR2(32)")]
-            columns.append(column("DATA", "VARCHAR2(2048)"))
-            self.signals: Table = scene.database.create_table(SCHEMA, SIGNALS, columns, ["ID"], logged=False)
-        with scene.change() as transaction:
-            transaction.insert(self.other, ID=Decimal(1), V=Decimal(1), PAD="other")
-        self.options = {
-            "signal_data_collection": f"{PDB}.{SCHEMA}.{SIGNALS}",
-            "notification_enabled_channels": "sink",
-            "notification_sink_topic_name": NOTIFICATIONS,
-        }
-        self._sent = 0
-
-    def send(self, kind: str, **data: Any) -> None:
-        self._sent += 1
-        with self.scene.change() as transaction:
-            transaction.insert(self.signals, ID=f"s{self._sent}", TYPE=kind, DATA=json.dumps(data))
-
-    def query(self, **more: str) -> tuple[InProcess, Rows]:
-        query = self.scene.query(snapshot_mode="no_data", **self.options, **more)
-        return query, query.drain()
-
-    def after(self, query: InProcess) -> Rows:
-        """Return what comes until nothing else does."""
-        rows: Rows = []
-        for _ in range(4):
-            rows += query.drain()
-        return rows
-
-
 @pytest.fixture
 def signalled(tmp_path: Path) -> Iterator[Signalled]:
     with Scene(tmp_path) as scene:
@@ -89,15 +47,6 @@ def signalled(tmp_path: Path) -> Iterator[Signalled]:
 def by_either(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Signalled]:
     with Scene(tmp_path, adapter=request.param) as scene:
         yield Signalled(scene)
-
-
-def read(rows: Rows) -> list[tuple[str, int]]:
-    """Return the tables and keys of read events."""
-    return sorted((row["table"], json.loads(row["value"])["after"]["ID"]) for row in rows if row["op"] == "r")
-
-
-def told(rows: Rows) -> list[dict[str, Any]]:
-    return [json.loads(row["value"]) for row in rows if row["topic"] == NOTIFICATIONS]
 
 
 @pytest.mark.parametrize("kind", ["incremental", "blocking"])

@@ -534,7 +534,7 @@ def test_wrong_options(buffered: Scene, more: dict[str, str], kind: type[Floodma
         ({"log_mining_strategy": "hybrid", "lob_enabled": "true"}, "exclude each other"),
         ({"lob_enabled": "true", "log_mining_include_redo_sql": "true"}, "exclude each other"),
         ({"database_pdb_name": "a b"}, "database.pdb.name"),
-        ({"incremental_snapshot_read_points": "watermarks", "signal_data_collection": "S.G"}, "watermarks"),
+        ({"incremental_snapshot_read_points": "watermarks"}, "signal.data.collection"),
         ({"database_url": "jdbc:oracle:oci:@db"}, "jdbc:oracle:thin:@"),
     ],
 )

@@ -35,7 +35,7 @@ class OracleUnderTest:
         adapter: ``database.connection.adapter``.
     """
 
-    capabilities = Capabilities(watermarks=False, refuses_no_tables=False, log_rests=False)
+    capabilities = Capabilities(refuses_no_tables=False, log_rests=False)
     required: tuple[str, ...] = ("database.user", "database.dbname")
     kept: tuple[str, ...] = ("schema-history",)
     is_further_log = False
@@ -66,7 +66,7 @@ class OracleUnderTest:
 class ReplicatedUnderTest(OracleUnderTest):
     """The adapter ``olr``: the log comes from a stand-in for an OpenLogReplicator server."""
 
-    capabilities = Capabilities(watermarks=False, refuses_no_tables=False, log_rests=False, holds_log=True)
+    capabilities = Capabilities(refuses_no_tables=False, log_rests=False, holds_log=True)
     required = (
         *OracleUnderTest.required,
         *("openlogreplicator.source", "openlogreplicator.host", "openlogreplicator.port"),

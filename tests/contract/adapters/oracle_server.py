@@ -66,7 +66,7 @@ class OracleServerUnderTest:
         adapter: ``database.connection.adapter``.
     """
 
-    capabilities = Capabilities(watermarks=False, refuses_no_tables=False, log_rests=False, loses_log=False)
+    capabilities = Capabilities(refuses_no_tables=False, log_rests=False, loses_log=False)
     required: tuple[str, ...] = ("database.user", "database.dbname")
     kept: tuple[str, ...] = ("schema-history",)
     is_further_log = False

@@ -12,6 +12,7 @@ from floodmark.connectors.oracle.source.log import OracleLog
 from floodmark.connectors.oracle.source.read_points import OracleSnapshots
 from floodmark.connectors.oracle.source.session import OracleSession
 from floodmark.connectors.oracle.source.tables import OracleTables
+from floodmark.connectors.oracle.source.windows import OracleWindows
 from floodmark.connectors.side_statements import SideStatements
 
 
@@ -22,7 +23,6 @@ class OracleSource:
         options: the source's options.
     """
 
-    windows = None
     completeness = None
 
     def __init__(self, options: OracleOptions) -> None:
@@ -32,6 +32,8 @@ class OracleSource:
         self._background = SideStatements(lambda: OracleSideSession(options))
         self.tables = OracleTables(options, self._session)
         self.snapshots = OracleSnapshots(options, self._session, self.tables)
+        watermarks = self.snapshots.watermarks
+        self.windows = None if watermarks is None else OracleWindows(options, self._session, self.tables, watermarks)
         self.announcements = OracleAnnouncements(options, self._session, self.tables)
         self.log = OracleLog(options, self._session, self.tables, self.snapshots, self.gaps)
 

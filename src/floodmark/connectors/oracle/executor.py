@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import NoReturn
-
 import pyarrow as pa
 
 from floodmark.changes.table_version import VersionMaker
-from floodmark.connectors.executor_side import ChunkReader, LogDecoder
+from floodmark.connectors.executor_side import ChunkReader, LocalRowReader, LogDecoder
 from floodmark.connectors.oracle.decode.segment_decoder import OracleDecoder
 from floodmark.connectors.oracle.options import OracleOptions
 
@@ -31,7 +29,8 @@ def make_chunk_reader(options: OracleOptions, make_version: VersionMaker) -> Chu
     return OracleChunkReader(options, make_version)
 
 
-def make_local_row_reader(options: OracleOptions, make_version: VersionMaker) -> NoReturn:
-    """Raise an error: there are no windows, and tasks read all read points."""
-    del options, make_version
-    raise NotImplementedError("Rows of Oracle are read by tasks.")
+def make_local_row_reader(options: OracleOptions, make_version: VersionMaker) -> LocalRowReader:
+    """Return a reader of windows' rows."""
+    from floodmark.connectors.oracle.snapshot.window_reader import OracleWindowReader
+
+    return OracleWindowReader(options, make_version)

@@ -490,11 +490,10 @@ class OracleOptions(CommonOptions):
 
     @model_validator(mode="after")
     def _check_read_points(self) -> Self:
-        if self.incremental_snapshot_read_points != "exact":
+        if self.incremental_snapshot_read_points != "exact" and self.mining_read_only:
             raise ValueError(
-                "Option 'incremental.snapshot.read.points' has the value 'watermarks', which the connector 'oracle' "
-                "doesn't have: rows are read as of a change number, so their place in the log is always exact. Leave "
-                "the option out."
+                "Option 'log.mining.read.only' is 'true', but 'incremental.snapshot.read.points' is 'watermarks', "
+                "which writes watermarks to the signal table: set one of them otherwise."
             )
         return self
 

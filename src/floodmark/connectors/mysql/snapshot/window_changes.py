@@ -6,17 +6,13 @@ That is needed only where a view's exact position in the log is not known.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from floodmark.capture.segment import SegmentData
-from floodmark.codecs.base64_text import encode_base64
-from floodmark.codecs.raw_column import RawColumn, take_columns, with_old_values
+from floodmark.codecs.raw_column import RawColumn
 from floodmark.connectors.mysql.binlog import event_types as kinds
 from floodmark.connectors.mysql.decode.events import segment_events
 from floodmark.connectors.mysql.decode.row_events import RowEvents, row_events
@@ -28,41 +24,9 @@ from floodmark.connectors.mysql.values.raw_columns import raw_column, raw_type
 from floodmark.connectors.mysql.values.row_images import Pieces, image_of, split_events
 from floodmark.errors import SourceStateError
 from floodmark.packing import table_number
-from floodmark.snapshots.incremental.reconcile import Touches, key_texts, reconcile
+from floodmark.snapshots.incremental.changed_rows import ChangedRows
 
 _ROW_BITS = 28
-
-
-@dataclass
-class _Part:
-    """Changes of one kind and one version of the table.
-
-    Attributes:
-        order: the changes' order in the window, shape (changes,).
-        values: the rows as they are afterwards, by the columns' names; None if they are gone.
-        lacking: whether the log lacks a value of the row, shape (changes,).
-    """
-
-    order: NDArray[np.int64]
-    keys: pa.StringArray
-    made: bool
-    values: dict[str, RawColumn] | None
-    lacking: NDArray[np.bool_]
-
-
-def key_strings(values: Sequence[pa.Array]) -> pa.StringArray:
-    """Return one text for each key; no two keys have the same.
-
-    Args:
-        values: the key's columns, raw.
-    """
-    texts = []
-    for column in values:
-        if pa.types.is_binary(column.type):
-            texts.append(encode_base64(column))
-        else:
-            texts.append(column if pa.types.is_string(column.type) else column.cast(pa.string()))
-    return key_texts(texts)
 
 
 class WindowChanges:
@@ -78,9 +42,8 @@ class WindowChanges:
         self._structure = structure
         self._low = low
         self._high = high
-        self._parts: list[_Part] = []
+        self._changed = ChangedRows(structure.key)
         self._events = 0
-        self._emptied = False
 
     def add(self, data: SegmentData, after: str, upto: str) -> None:
         """Add the changes of a segment that are in the window and in ``(after, upto]``; segments come in order."""
@@ -95,7 +58,7 @@ class WindowChanges:
             tables_emptied = LoggedStatement.from_json(statement.statement).emptied
             emptied = {table_number(table.database, table.name) for table in tables_emptied}
             at = int(np.searchsorted(events.record, statement.record))
-            self._emptied |= number in emptied and bool(inside[at])
+            self._changed.emptied |= number in emptied and bool(inside[at])
         wanted &= inside
         found = row_events(events, np.flatnonzero(wanted))
         relation = tables.relation[found.event]
@@ -118,65 +81,15 @@ class WindowChanges:
         # By event, then by row. The factor leaves a place before each new row for the old one, if its key changed.
         order = ((self._events + events.event[split.event]) << _ROW_BITS | split.number) * 2
         count = len(order)
+        names = [column.name for column in structure.columns]
         before = None if split.before is None else _columns(events.buf, split.before, structure, layouts, count)
         after = None if split.after is None else _columns(events.buf, split.after, structure, layouts, count)
-        if before is None or after is None:
-            self._append(structure, order, before if after is None else after, after is None, before is None)
-            return
-        keyed = self._at_key(structure, with_old_values(after, before))
-        moved = np.asarray(pc.not_equal(self._keys(structure, before), key_strings(keyed)).fill_null(True))
-        for index, made in ((np.flatnonzero(~moved), False), (np.flatnonzero(moved), True)):
-            rows = with_old_values(take_columns(after, index), take_columns(before, index))
-            self._append(structure, order[index] + 1, rows, False, made)
-        gone = np.flatnonzero(moved)
-        self._append(structure, order[gone], take_columns(before, gone), True, False)
-
-    def _append(
-        self,
-        structure: TableStructure,
-        order: NDArray[np.int64],
-        columns: Sequence[RawColumn] | None,
-        gone: bool,
-        made: bool,
-    ) -> None:
-        assert columns is not None
-        if not len(order):
-            return
-        lacking = np.zeros(len(order), bool)
-        for column in columns:
-            if column.unchanged is not None and not gone:
-                lacking |= column.unchanged
-        values = {info.name: column for info, column in zip(structure.columns, columns, strict=True)}
-        self._parts.append(_Part(order, self._keys(structure, columns), made, None if gone else values, lacking))
-
-    def _keys(self, structure: TableStructure, columns: Sequence[RawColumn]) -> pa.StringArray:
-        return key_strings(self._at_key(structure, columns))
-
-    def _at_key(self, structure: TableStructure, columns: Sequence[RawColumn]) -> list[pa.Array]:
-        names = [column.name for column in structure.columns]
-        return [columns[names.index(name)].values for name in self._structure.key]
-
-    def _touches(self) -> tuple[Touches, NDArray[np.int64]]:
-        """Return what the changes do to the table's rows, and for each its part and its index there."""
-        if not self._parts:
-            none = np.empty(0, bool)
-            touches = Touches(pa.array([], pa.string()), none, none, none, none, self._emptied)
-            return touches, np.empty((0, 2), np.int64)
-        order = np.concatenate([part.order for part in self._parts])
-        sort = np.argsort(order, kind="stable")
-        sizes = [len(part.order) for part in self._parts]
-        owner = np.repeat(np.arange(len(sizes)), sizes)
-        within = np.concatenate([np.arange(size) for size in sizes])
-        touches = Touches(
-            pa.concat_arrays([part.keys for part in self._parts]).take(pa.array(sort)),
-            np.array([part.values is not None for part in self._parts])[owner][sort],
-            np.array([part.made for part in self._parts])[owner][sort],
-            np.concatenate([part.lacking for part in self._parts])[sort],
-            # Which of them the view contains isn't known.
-            np.zeros(len(sort), bool),
-            self._emptied,
-        )
-        return touches, np.stack([owner, within], axis=1)[sort]
+        if before is not None and after is not None:
+            self._changed.add_updates(names, order, before, after)
+        elif after is not None:
+            self._changed.add(names, order, after, made=True)
+        elif before is not None:
+            self._changed.add(names, order, before, gone=True)
 
     def still_right(self, columns: Sequence[RawColumn]) -> list[RawColumn]:
         """Return the rows that are to be delivered, as they are at the window's end.
@@ -184,35 +97,7 @@ class WindowChanges:
         Args:
             columns: the rows that were read, as raw columns in the structure's order.
         """
-        touches, places = self._touches()
-        names = [column.name for column in self._structure.columns]
-        found = reconcile(key_strings([columns[names.index(name)].values for name in self._structure.key]), touches)
-        kept = list(columns)
-        if len(found.kept) != len(columns[0].values):
-            kept = take_columns(columns, found.kept)
-        if not found.completed:
-            return kept
-        rows = [self._completed(columns, index, places[changes].tolist()) for index, changes in found.completed]
-        return [
-            RawColumn(pa.concat_arrays([column.values, pa.array([row[info.name] for row in rows], raw_type(info))]))
-            for column, info in zip(kept, self._structure.columns, strict=True)
-        ]
-
-    def _completed(
-        self, columns: Sequence[RawColumn], index: int, changes: Sequence[Sequence[int]]
-    ) -> Mapping[str, Any]:
-        """Return a row with changes applied; there are few such rows."""
-        row = {
-            info.name: column.values[index].as_py()
-            for info, column in zip(self._structure.columns, columns, strict=True)
-        }
-        for number, at in changes:
-            values = self._parts[number].values
-            assert values is not None
-            for name, column in values.items():
-                if name in row and (column.unchanged is None or not column.unchanged[at]):
-                    row[name] = column.values[at].as_py()
-        return row
+        return self._changed.still_right([column.name for column in self._structure.columns], columns)
 
 
 def _columns(

@@ -289,4 +289,11 @@ def _signals(conn: Connection, options: OracleOptions) -> list[Finding]:
         return []
     found = read_tables(conn, options.database, options.takes_signals)
     columns = {one.full_name: [column.name for column in one.table.columns] for one in found}
-    return [signal_table_finding(name, columns.get(name, [])) for name in options.signal_tables]
+    findings = [signal_table_finding(name, columns.get(name, [])) for name in options.signal_tables]
+    if options.incremental_snapshot_read_points == "exact" or any(item.status == "error" for item in findings):
+        return findings
+    mode = read_database(conn).open_mode
+    if mode != "READ WRITE":
+        text = f"Watermarks can't be written: the database is {mode}."
+        return [*findings, Finding(CHECK, "error", text, "Set incremental.snapshot.read.points=exact.")]
+    return [*findings, Finding(CHECK, "ok", f"watermarks go to {options.signal_tables[0]}")]

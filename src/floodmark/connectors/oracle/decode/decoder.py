@@ -114,7 +114,41 @@ class Decoder:
         structures: Mapping[str, TableStructure],
         isolation: Isolation,
     ) -> Iterator[Rows[RowChanges]]:
-        """Yield the changes of each captured table and kind."""
+        """Yield the changes of each captured table and kind that events are made of."""
+        versions: dict[str, TableVersion | None] = {}
+        for name, changes in self._grouped(shown, rows, structures):
+            structure = structures[name]
+            if name not in versions:
+                versions[name] = self._version(structure, isolation)
+            version, kind = versions[name], int(changes.kind[0])
+            # An update that changes the key makes a delete and a create, so updates are skipped later.
+            if version is None or (kind != UPDATE and self._options.skips(OPERATIONS[kind])):
+                continue
+            names_of = TableNames.of(structure, self._options)
+            yield Rows(changes, version, names_of, self._source(changes, names_of), {})
+
+    def changes(
+        self, shown: pa.Table, rows: CommittedRows, structures: Mapping[str, TableStructure]
+    ) -> Iterator[tuple[RowChanges, TableColumns | None]]:
+        """Yield the changes of each captured table and kind, whatever the options skip, with their columns.
+
+        Truncates have none. See ``decode`` for the arguments.
+
+        Raises:
+            DecodeError: a statement can't be read, or has a value that isn't its column's.
+        """
+        values = _Values(self._reader, self._replicated)
+        if self._with_large_objects:
+            found = assembled(shown, rows, structures, self._reader, _raise)
+            shown, rows = found.shown, found.rows
+            values.know(shown, found.columns)
+        for _, changes in self._grouped(shown, rows, structures):
+            yield changes, None if int(changes.kind[0]) == TRUNCATE else values.of(changes)
+
+    def _grouped(
+        self, shown: pa.Table, rows: CommittedRows, structures: Mapping[str, TableStructure]
+    ) -> Iterator[tuple[str, RowChanges]]:
+        """Yield the name of each captured table, and its changes of each kind."""
         names = pc.binary_join_element_wise(shown["SEG_OWNER"], shown["TABLE_NAME"], ".").combine_chunks()
         coded = names.dictionary_encode()
         codes = coded.indices.to_numpy()
@@ -124,22 +158,20 @@ class Decoder:
             structure = structures.get(name)
             if structure is None:
                 continue
-            version = self._version(structure, isolation)
             for operation, kind in _KINDS.items():
                 index = np.flatnonzero((codes == number) & (operations == operation))
-                # An update that changes the key makes a delete and a create, so updates are skipped later.
-                if version is None or not len(index) or (kind != UPDATE and self._options.skips(OPERATIONS[kind])):
+                if not len(index):
                     continue
-                changes = RowChanges(
-                    rows.select(index),
-                    index * WIDTH + CHANGES,
-                    np.full(len(index), kind, np.uint8),
-                    np.full(len(index), relations.index(structure)),
-                    relations,
+                yield (
+                    name,
+                    RowChanges(
+                        rows.select(index),
+                        index * WIDTH + CHANGES,
+                        np.full(len(index), kind, np.uint8),
+                        np.full(len(index), relations.index(structure)),
+                        relations,
+                    ),
                 )
-                names_of = TableNames.of(structure, self._options)
-                source = self._source(changes, names_of)
-                yield Rows(changes, version, names_of, source, {})
 
     def _source(self, changes: RowChanges, names: TableNames) -> Pieces:
         if self._adapter == "olr":
@@ -200,6 +232,12 @@ class Decoder:
             return np.ones(len(rows), np.int64)
         columns = values.of(rows.changes)
         return self._events.update_counts(rows.version, columns.old, columns.new, complete=True)
+
+
+def _raise(structure: TableStructure, error: Exception) -> None:
+    """Raise what a table's changes can't be decoded for."""
+    del structure
+    raise error
 
 
 class _Values:

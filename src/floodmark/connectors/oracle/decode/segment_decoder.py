@@ -21,6 +21,18 @@ SLICE_ROWS = 16_384
 """Changes that are decoded together."""
 
 
+def make_decoder(options: OracleOptions, make_version: VersionMaker) -> Decoder:
+    """Return what makes events of transactions, as the options say."""
+    return Decoder(
+        options,
+        make_version,
+        options.include_redo_sql and options.mines,
+        options.lob_enabled and options.mines,
+        options.strategy == HYBRID,
+        options.adapter,
+    )
+
+
 class OracleDecoder:
     """A ``LogDecoder``.
 
@@ -32,14 +44,7 @@ class OracleDecoder:
     def __init__(self, options: OracleOptions, make_version: VersionMaker) -> None:
         self._options = options
         self._make_version = make_version
-        self._decoder = Decoder(
-            options,
-            make_version,
-            options.include_redo_sql and options.mines,
-            options.lob_enabled and options.mines,
-            options.strategy == HYBRID,
-            options.adapter,
-        )
+        self._decoder = make_decoder(options, make_version)
 
     def decode(self, request: DecodeRequest, problems: DecodeProblems) -> Iterator[pa.RecordBatch]:
         """Yield the events of the changes in ``(after, upto]``.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from contextlib import suppress
 
 import numpy as np
@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from floodmark.changes.layout_groups import TableNames
 from floodmark.changes.table_version import TableVersion, VersionMaker
+from floodmark.codecs.raw_column import RawColumn
 from floodmark.connectors.contract.chunk import Chunk, KeyRangeChunk, PageChunk
 from floodmark.connectors.contract.read_points import ChunkOutcome
 from floodmark.connectors.oracle.options import OracleOptions
@@ -67,13 +68,13 @@ class OracleChunkReader:
         table: ReadTable = chunk.table.structure
         version = self._make_version(table.structure)
         selection = Selection(table.structure.columns)
-        statement, binds = _statement(chunk, selection, token.scn)
+        statement, binds = chunk_statement(chunk, selection, token.scn)
         own = chunk.table.statement is not None
         try:
             if own:
                 _look_back(conn, token.scn)
             for rows in batches(conn, statement, f"reading {chunk.table.name}", selection.schema, FETCHED_ROWS, binds):
-                batch = self._events(version, rows, selection, chunk)
+                batch = self.events(version, selection.raw_columns(rows), chunk)
                 if batch is not None:
                     yield batch
             if own:
@@ -85,14 +86,19 @@ class OracleChunkReader:
             return "nothing"
         return "complete"
 
-    def _events(
-        self, version: TableVersion, rows: pa.Table, selection: Selection, chunk: Chunk
-    ) -> pa.RecordBatch | None:
+    def events(self, version: TableVersion, columns: Sequence[RawColumn], chunk: Chunk) -> pa.RecordBatch | None:
+        """Return the read events of rows.
+
+        Args:
+            version: of their table.
+            columns: the rows.
+            chunk: that they are of.
+        """
         token = ReadPointToken.from_json(chunk.token)
         structure = version.structure
-        count = len(rows)
+        count = len(columns[0].values)
         version.admit(None)
-        after = version.encode(selection.raw_columns(rows))
+        after = version.encode(columns)
         options = self._options
         source = snapshot_block(
             options.topic_prefix,
@@ -104,7 +110,7 @@ class OracleChunkReader:
             chunk.marker,
         )
         names = TableNames.of(structure, options)
-        columns = {
+        shown = {
             **names.columns(),
             **version.columns("r", count, None, after, [source], topic=names.topic),
             "txid": pa.nulls(count, pa.string()),
@@ -113,7 +119,7 @@ class OracleChunkReader:
             "database": options.database,
             "position": f"{chunk.position}-00",
         }
-        return self._make_version.assemble([EventGroup.of(np.zeros(count, np.int64), columns)])
+        return self._make_version.assemble([EventGroup.of(np.zeros(count, np.int64), shown)])
 
 
 def _look_back(conn: Connection, scn: int) -> None:
@@ -123,8 +129,14 @@ def _look_back(conn: Connection, scn: int) -> None:
     run(conn, block, "reading as of a change number", _FLASHBACK)
 
 
-def _statement(chunk: Chunk, selection: Selection, scn: int) -> tuple[str, list[str]]:
-    """Return the query of a chunk's rows, and its binds."""
+def chunk_statement(chunk: Chunk, selection: Selection, scn: int | None) -> tuple[str, list[str]]:
+    """Return the query of a chunk's rows, and its binds.
+
+    Args:
+        chunk: the chunk.
+        selection: the columns.
+        scn: the change number that the rows are read as of; None: they are read as they are.
+    """
     table: ReadTable = chunk.table.structure
     if chunk.table.statement is not None:
         # The statement may end in a comment, so the bracket has a line of its own.
@@ -141,4 +153,5 @@ def _statement(chunk: Chunk, selection: Selection, scn: int) -> tuple[str, list[
             f"({null_condition(chunk.key)})" if whole else range_condition(chunk.key, chunk.after, chunk.upto)
         )
     where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
-    return f"SELECT {selection.expressions} FROM {chunk.table.name} AS OF SCN {scn}{where}", binds
+    source = chunk.table.name if scn is None else f"{chunk.table.name} AS OF SCN {scn}"
+    return f"SELECT {selection.expressions} FROM {source}{where}", binds

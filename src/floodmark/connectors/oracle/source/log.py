@@ -90,15 +90,19 @@ class OracleLog:
         """Begin at the newest change, where the read point is; verify that the log has all that is open there."""
         conn = self._session.mining()
         try:
-            database = read_database(conn)
-            self._session.identity = database.identity
-            log.warning("connector_is_unproven", reason="it has never been run against Oracle", see="docs/oracle.md")
-            self._check_tables()
-            self._prove_outbound_ready(conn)
-            replicated = self._replicated()
-            oldest = self._oldest(conn)
-            point = self._snapshots.open(begins=True) if with_read_point else None
-            start = behind(current_scn(conn)) if point is None else point.position
+            with at_primary(self._options, conn) as root:
+                database = read_database(root)
+                self._session.identity = database.identity
+                reason = "it has never been run against Oracle"
+                log.warning("connector_is_unproven", reason=reason, see="docs/oracle.md")
+                self._check_tables()
+                self._snapshots.check_watermarks()
+                self._ensure_dictionary(conn)
+                self._prove_outbound_ready(conn)
+                replicated = self._replicated()
+                oldest = self._oldest(root)
+                point = self._snapshots.open(begins=True) if with_read_point else None
+                start = behind(current_scn(root)) if point is None else point.position
             begin = Position.parse(start).scn - 1 if oldest is None else oldest - 1
             self._prove_kept(conn, begin)
         finally:
@@ -117,6 +121,7 @@ class OracleLog:
         self._tables.snapshot.statements.checked = True
         found = self._proven(position, bookmark)
         self._check_tables()
+        self._snapshots.check_watermarks()
         if found is not None:
             self._refuse_other_filters(position, found)
         self._state.points.add(position, self._with_structures(position, found))

@@ -11,6 +11,7 @@ from floodmark.connectors.oracle.server.database import micros_of, read_database
 from floodmark.connectors.oracle.snapshot.key_ranges import OracleKeyRanges
 from floodmark.connectors.oracle.snapshot.tables import sql_name
 from floodmark.connectors.oracle.snapshot.token import ReadPointToken
+from floodmark.connectors.oracle.snapshot.watermarks import OracleWatermarks
 from floodmark.connectors.oracle.source.session import OracleSession
 from floodmark.connectors.oracle.source.tables import OracleTables
 from floodmark.json_data import Json
@@ -66,6 +67,9 @@ class OracleSnapshots:
         options: the source's options.
         session: the connections.
         tables: the captured tables.
+
+    Attributes:
+        watermarks: writes those of incremental snapshots; None: they have exact read points.
     """
 
     local = False
@@ -74,6 +78,17 @@ class OracleSnapshots:
         self._options = options
         self._session = session
         self._tables = tables
+        exact = options.incremental_snapshot_read_points == "exact"
+        self.watermarks = None if exact else OracleWatermarks(options)
+
+    def check_watermarks(self) -> None:
+        """Verify that watermarks can be written, if the options ask for them.
+
+        Raises:
+            SourceStateError: they can't be written.
+        """
+        if self.watermarks is not None:
+            self.watermarks.check(self._session.ordinary())
 
     def open(self, begins: bool = False) -> OracleReadPoint:
         """Open a read point at the newest change number."""
