@@ -34,7 +34,10 @@ def in_a_hurry(monkeypatch: pytest.MonkeyPatch) -> None:
     hurry(monkeypatch)
 
 
-@pytest.fixture(params=["logminer", "logminer_unbuffered"])
+LONG = pytest.mark.long
+
+
+@pytest.fixture(params=["logminer", pytest.param("logminer_unbuffered", marks=LONG)])
 def scene(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Scene]:
     with Scene(tmp_path, adapter=request.param) as made:
         yield made
@@ -115,6 +118,7 @@ def test_a_table_that_was_dropped_is_known(scene: Scene) -> None:
     assert after(scene.query(query.offset, **IN_LOGS).drain()) == [{"ID": 1, "V": None, "PAD": "gone"}]
 
 
+@LONG
 def test_a_table_that_was_created_since_is_known(scene: Scene) -> None:
     query, _ = stopped(scene, **IN_LOGS)
     other = scene.database.create_table(SCHEMA, "OTHER", COLUMNS, ["ID"])
@@ -123,7 +127,7 @@ def test_a_table_that_was_created_since_is_known(scene: Scene) -> None:
     assert after(scene.query(query.offset, **IN_LOGS).drain()) == [{"ID": 1, "V": None, "PAD": "new"}]
 
 
-@pytest.mark.parametrize("spread", [1, 3])
+@pytest.mark.parametrize("spread", [3, pytest.param(1, marks=LONG)])
 def test_the_logs_of_the_dictionary_are_among_those_that_are_read(scene: Scene, spread: int) -> None:
     scene.database.settings.dictionary_logs = spread
     with scene.database.lock:
@@ -144,6 +148,7 @@ def test_the_logs_of_the_dictionary_are_among_those_that_are_read(scene: Scene, 
     assert all("DICT_FROM_REDO_LOGS + DBMS_LOGMNR.DDL_DICT_TRACKING" in one for one in asked(scene, "START_LOGMNR"))
 
 
+@LONG
 def test_another_dictionary_is_written_when_many_logs_have_followed(scene: Scene) -> None:
     query, rows = stopped(scene, **IN_LOGS)
     first = with_dictionary(scene)
@@ -163,6 +168,7 @@ def test_another_dictionary_is_written_when_many_logs_have_followed(scene: Scene
     assert len(used) < 2 * MOST_LOGS
 
 
+@LONG
 def test_a_dictionary_whose_log_was_deleted_is_replaced(scene: Scene) -> None:
     query = scene.query(**IN_LOGS)
     rows = query.drain()
@@ -181,6 +187,7 @@ def test_a_dictionary_whose_log_was_deleted_is_replaced(scene: Scene) -> None:
     assert len(asked(scene, "DBMS_LOGMNR_D.BUILD")) == 2
 
 
+@LONG
 def test_a_log_between_dictionary_and_position_that_was_deleted(buffered: Scene) -> None:
     query = buffered.query(**IN_LOGS)
     rows = query.drain()
@@ -200,6 +207,7 @@ def test_a_log_between_dictionary_and_position_that_was_deleted(buffered: Scene)
     assert applied(rows) == buffered.expected()
 
 
+@LONG
 def test_a_dictionary_that_comes_after_an_altered_table(scene: Scene) -> None:
     """A query that had none: what was logged before the statement can't be shown."""
     query, _ = stopped(scene)
@@ -211,6 +219,7 @@ def test_a_dictionary_that_comes_after_an_altered_table(scene: Scene) -> None:
     assert aside["name"] == "S.T"
 
 
+@LONG
 def test_a_query_may_change_to_dictionaries_in_the_log_and_back(scene: Scene) -> None:
     query, rows = stopped(scene)
     for number, options in enumerate((IN_LOGS, {}, IN_LOGS)):
@@ -221,6 +230,7 @@ def test_a_query_may_change_to_dictionaries_in_the_log_and_back(scene: Scene) ->
         assert applied(rows) == scene.expected()
 
 
+@LONG
 def test_two_instances(tmp_path: Path) -> None:
     with Scene(tmp_path, OracleDatabase(threads=2)) as scene:
         more = {"rac_nodes": f"127.0.0.1,127.0.0.1:{scene.nodes[0].port}", **IN_LOGS}
@@ -233,6 +243,7 @@ def test_two_instances(tmp_path: Path) -> None:
         assert applied(rows) == scene.expected()
 
 
+@LONG
 def test_a_long_transaction_that_began_before_the_dictionary(scene: Scene) -> None:
     with scene.database.lock:
         early = scene.database.begin()
@@ -302,6 +313,7 @@ def checked(scene: Scene, **more: str) -> list[Any]:
     return found
 
 
+@LONG
 def test_after_a_fail_over_a_new_query_has_another_dictionary_written(scene: Scene) -> None:
     stopped(scene, **IN_LOGS)
     with scene.database.lock:
@@ -332,6 +344,7 @@ def test_a_dictionary_in_a_file(scene: Scene) -> None:
     assert all(f"DICTFILENAME => '{FILE}'" in one and "DICT_FROM" not in one for one in asked(scene, "START_LOGMNR"))
 
 
+@LONG
 def test_a_table_that_was_altered_needs_another_file(scene: Scene) -> None:
     file_written(scene)
     query, rows = stopped(scene, **IN_FILE)
@@ -364,6 +377,7 @@ def test_a_file_that_is_missing(scene: Scene) -> None:
     assert "log.mining.path.dictionary" in caught.value.cure
 
 
+@LONG
 def test_a_file_of_another_database(scene: Scene) -> None:
     file_written(scene)
     scene.database.dictionary_files[FILE].database_id += 1
@@ -380,6 +394,7 @@ def test_a_file_is_named_only_if_it_is_used(buffered: Scene, more: dict[str, str
         load_options(buffered.options(**more))
 
 
+@LONG
 def test_a_dictionary_that_is_never_archived_is_an_error(buffered: Scene) -> None:
     query, _ = stopped(buffered)
     buffered.write(100)

@@ -95,6 +95,7 @@ def test_the_log_is_mined_in_the_standby(pair: Pair) -> None:
     assert written == []
 
 
+@pytest.mark.long
 def test_what_is_open_in_the_primary_when_a_query_begins_is_delivered(pair: Pair) -> None:
     with pair.scene.database.lock:
         early = pair.scene.database.begin()
@@ -217,6 +218,7 @@ def test_a_standby_is_no_primary(pair: Pair) -> None:
     assert next(one for one in found if one.check == "role").status == "error"
 
 
+@pytest.mark.long
 def test_a_snapshot_standby_is_none_to_mine(pair: Pair) -> None:
     pair.standby.settings.role = "SNAPSHOT STANDBY"
     with pytest.raises(CaptureError, match="SNAPSHOT STANDBY"):

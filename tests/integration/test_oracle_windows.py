@@ -61,7 +61,7 @@ def marks(signalled: Signalled) -> list[str]:
     ("strategy", "written"),
     [
         ("insert_insert", ["snapshot-window-open", "snapshot-window-close"]),
-        ("insert_delete", ["snapshot-window-open", "DELETE"]),
+        pytest.param("insert_delete", ["snapshot-window-open", "DELETE"], marks=LONG),
     ],
 )
 def test_rows_are_read_between_two_marks_without_undo(signalled: Signalled, strategy: str, written: list[str]) -> None:
@@ -100,6 +100,7 @@ def test_what_is_changed_between_the_marks_comes_from_the_log(
     )
 
 
+@LONG
 def test_what_is_open_between_the_marks_comes_later(signalled: Signalled, monkeypatch: pytest.MonkeyPatch) -> None:
     scene = signalled.scene
     with scene.database.lock:
@@ -116,6 +117,7 @@ def test_what_is_open_between_the_marks_comes_later(signalled: Signalled, monkey
     assert applied(rows) == scene.expected()
 
 
+@LONG
 def test_a_table_that_is_emptied_between_the_marks(signalled: Signalled, monkeypatch: pytest.MonkeyPatch) -> None:
     scene = signalled.scene
 
