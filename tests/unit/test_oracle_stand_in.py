@@ -241,25 +241,46 @@ def test_logs_that_are_missing_or_were_written_again(database: OracleDatabase, t
 
 
 def test_a_structure_that_the_dictionary_has_no_more(database: OracleDatabase, table: Table, session: Session) -> None:
+    in_logs = "DBMS_LOGMNR.DICT_FROM_REDO_LOGS + DBMS_LOGMNR.DDL_DICT_TRACKING"
+    with pytest.raises(OracleError, match="ORA-01371"):
+        mine(session, in_logs)
+    session.execute("BEGIN DBMS_LOGMNR_D.BUILD(OPTIONS => DBMS_LOGMNR_D.STORE_IN_REDO_LOGS); END;")
     with database.step():
         transaction = database.begin()
         transaction.insert(table, ID=-12, NAME="a", AT=None)
         transaction.commit()
         columns = (*table.structure.columns, column("X", "NUMBER"))
         database.ddl(table, "ALTER TABLE S.T ADD (X NUMBER)", columns=columns)
-    mine(session)
+    mine(session, files=3)
+    # What a dictionary is written with is in the log, too.
+    changes = f"{DML} AND SEG_OWNER <> 'SYS'"
     what = "SQL_REDO, STATUS, INFO, TABLE_NAME"
     statement = """insert into "S"."T"("COL 1","COL 2","COL 3") values (HEXTORAW('3e5966'),HEXTORAW('61'),NULL);"""
-    assert rows(session, what) == [(statement, 2, "Dictionary Version Mismatch", "T")]
+    assert rows(session, what, changes) == [(statement, 2, "Dictionary Version Mismatch", "T")]
     database.drop_table(table)
-    mine(session)
-    assert rows(session, what)[0][3] == f"OBJ# {table.object_id}"
-    mine(session, "DBMS_LOGMNR.DICT_FROM_REDO_LOGS + DBMS_LOGMNR.DDL_DICT_TRACKING")
-    assert rows(session, what)[0][1:] == (0, None, "T")
+    mine(session, files=3)
+    assert rows(session, what, changes)[0][3] == f"OBJ# {table.object_id}"
+    mine(session, in_logs, files=3)
+    assert rows(session, what, changes)[0][1:] == (0, None, "T")
     assert rows(session, "SQL_REDO", "OPERATION_CODE = 5") == [
         "ALTER TABLE S.T ADD (X NUMBER);",
         'DROP TABLE "S"."T" PURGE;',
     ]
+
+
+def test_dictionaries_are_only_written_where_they_can_be(database: OracleDatabase, session: Session) -> None:
+    build = "BEGIN DBMS_LOGMNR_D.BUILD(OPTIONS => DBMS_LOGMNR_D.STORE_IN_REDO_LOGS); END;"
+    database.settings.open_mode = "READ ONLY"
+    assert refused(session, build) == 16000
+    database.settings.log_mode = "NOARCHIVELOG"
+    assert refused(session, build) == 1325
+    database.accounts[session.user].denied.add("DBMS_LOGMNR_D")
+    assert refused(session, build) == 942
+    assert refused(session, "BEGIN DBMS_LOGMNR_D.BUILD('a.ora', 'LOGMINER'); END;") == 942
+    database.accounts[session.user].denied.clear()
+    assert refused(session, "BEGIN DBMS_LOGMNR_D.BUILD('a.ora', 'NOWHERE'); END;") == 29280
+    session.execute("BEGIN DBMS_LOGMNR_D.BUILD('a.ora', 'LOGMINER'); END;")
+    assert list(database.dictionary_files) == ["/dictionaries/a.ora"]
 
 
 def test_long_statements_come_in_pieces(database: OracleDatabase, session: Session) -> None:
