@@ -137,7 +137,7 @@ class Decoder:
         Raises:
             DecodeError: a statement can't be read, or has a value that isn't its column's.
         """
-        values = _Values(self._reader, self._replicated)
+        values = _Values(self._reader, self._adapter)
         if self._with_large_objects:
             found = assembled(shown, rows, structures, self._reader, _raise)
             shown, rows = found.shown, found.rows
