@@ -116,8 +116,8 @@ def test_documents_arrive_whole_however_they_are_divided() -> None:
         (struct.pack("<I", MOST_BYTES + 1), SourceStateError, "announces a message"),
         (struct.pack("<IQ", 0xFFFFFFFF, 1 << 60), SourceStateError, "announces a message"),
         (b"HTTP/1.1 400 Bad Request\r\n\r\n", SourceStateError, "announces a message"),
-        (framed(b"\xffno"), SourceStateError, "no JSON document"),
-        (framed(response(5)), SourceStateError, "protocol buffers"),
+        (framed(b"\xffno"), SourceStateError, "no document"),
+        (framed(b""), SourceStateError, "answered READY"),
         (framed(response(7)), SourceStateError, "INVALID_COMMAND"),
     ],
 )
@@ -292,6 +292,12 @@ def test_streams_that_lack_something(messages: list[bytes], words: str) -> None:
 def test_identifiers_of_transactions_have_one_form() -> None:
     found = read_documents([head("begin", 1, 1, xid="0x000a.00c.0000023c"), head("begin", 1, 2)], of_t)
     assert list(found.xid) == [XID, XID]
+
+
+def test_a_checkpoint_before_any_transaction_has_no_commit() -> None:
+    # The server writes the largest number of 64 bits.
+    (found,) = whole(head("chkpt", 200, 1, b_scn=NO_NUMBER, e_scn=NO_NUMBER))
+    assert found == Checkpoint(200, (200, 1))
 
 
 def test_times_have_any_unit() -> None:

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 
 from tests.support.oracle.model.clock import PER_SECOND
 from tests.support.oracle.model.database import OracleDatabase
 from tests.support.oracle.model.redo import Operation, RedoRecord
 from tests.support.oracle.model.tables import Column, Row, Structure
 from tests.support.oracle.model.types import LARGE
-from tests.support.oracle.replicator.values import row_text
+from tests.support.oracle.replicator.writers import BufferWriter, Change, JsonWriter, Writer
 
 IDLE_S = 3
+NONE = (1 << 64) - 1
+"""How a number is written that there isn't."""
+NEVER = datetime(1988, 1, 1, tzinfo=UTC)
+"""The first time of Oracle's logs."""
 ROW_CHANGES = {Operation.INSERT: "c", Operation.UPDATE: "u", Operation.DELETE: "d"}
 PIECES = {
     *(Operation.SELECT_LOB_LOCATOR, Operation.LOB_WRITE, Operation.LOB_TRIM, Operation.LOB_ERASE),
@@ -39,8 +43,10 @@ class Format:
         statements: whether statements about tables are sent (0x20).
         xid: ``xid``: 3, or 0.
         units: how many of ``tm`` are in a second.
+        times: whether all messages have the time, not only a transaction's first one (``timestamp-type``, bit 4).
         database: whether messages name the database (``db``).
         left_out: fields that aren't written, as a damaged or other server might do.
+        protobuf: whether messages are protocol buffers, which never have statements.
     """
 
     whole: bool = False
@@ -56,12 +62,15 @@ class Format:
     statements: bool = True
     xid: int = 3
     units: int = 1000
+    times: bool = True
     database: bool = True
     left_out: tuple[str, ...] = ()
+    protobuf: bool = False
 
 
 DEBEZIUM_3_6 = Format(commit_scn=False, users=False)
 """What Debezium 3.6 can read."""
+PROTOBUF = Format(commit_scn=False, users=False, statements=False, protobuf=True)
 
 
 @dataclass
@@ -71,13 +80,13 @@ class Message:
     Attributes:
         scn: the number that it is compared by.
         index: the index that it is compared by: one less than what it shows.
-        text: the document; empty: it isn't sent.
+        content: the document; empty: it isn't sent.
         begins: how many bytes were made before it.
     """
 
     scn: int
     index: int
-    text: str
+    content: bytes
     begins: int = 0
 
 
@@ -100,6 +109,7 @@ class Builder:
     def __init__(self, database: OracleDatabase, format_: Format, first: int, begin: int) -> None:
         self._database = database
         self._format = format_
+        self._writer: Writer = BufferWriter() if format_.protobuf else JsonWriter()
         self._first = first
         self._begin = begin
         self._read = begin - 1
@@ -107,6 +117,7 @@ class Builder:
         self._pending: dict[str, _Pending] = {}
         self._scn = -1
         self._index = 0
+        self._newest: tuple[RedoRecord, RedoRecord] | None = None
 
     def messages(self) -> Iterator[Message]:
         """Yield the messages of what was written since the last call; the database must be locked."""
@@ -154,34 +165,32 @@ class Builder:
         begin = pending.begin
         assert begin is not None
         entries = list(self._entries(pending.records))
+        self._newest = begin, commit
         if not entries:
             return
+        writer = self._writer
         if self._format.whole:
-            body = ",".join(entry for _, entry in entries)
-            yield self._message(begin, begin, commit, body)
+            yield self._message(begin, begin, commit, *(entry for _, entry in entries))
             return
         if self._format.begins:
-            yield self._message(begin, begin, commit, '{"op":"begin"}')
+            yield self._message(begin, begin, commit, writer.mark("begin"))
         for record, entry in entries:
             yield self._message(record, begin, commit, entry)
         if self._format.commits:
-            yield self._message(commit, begin, commit, '{"op":"commit"}')
+            yield self._message(commit, begin, commit, writer.mark("commit"))
 
-    def _message(self, record: RedoRecord, begin: RedoRecord, commit: RedoRecord, body: str) -> Message:
+    def _message(self, record: RedoRecord, begin: RedoRecord, commit: RedoRecord, *entries: bytes) -> Message:
         format_ = self._format
         index = self._numbered(begin.scn)
-        head: dict[str, object] = {"scn": record.scn}
-        if format_.commit_scn:
-            head |= {"b_scn": begin.scn, "e_scn": commit.scn}
-        head["tm"] = self._time(record.scn)
-        if format_.commit_scn:
-            head |= {"b_tm": self._time(begin.scn), "e_tm": self._time(commit.scn)}
+        head: dict[str, object] = {"scn": record.scn, **self._bounds()}
+        if format_.times or record is begin:
+            head["tm"] = self._time(record.scn)
         head |= {"c_scn": begin.scn, "c_idx": index + 1, "xid": self._xid(record.xid)}
         if format_.database:
             head["db"] = self._database.pluggable or self._database.settings.name
         if format_.users:
-            head |= {"usr": begin.user, "rth": begin.thread}
-        return Message(begin.scn, index, self._text(head, body))
+            head["usr"] = begin.user
+        return Message(begin.scn, index, self._written(head, *entries))
 
     def _checkpoint(self) -> Iterator[Message]:
         """Yield the message that all has been read up to where it is."""
@@ -189,9 +198,20 @@ class Builder:
         if scn <= self._first or scn < 1:
             return
         index = self._numbered(scn)
-        head = {"scn": scn, "tm": self._time(scn), "c_scn": scn, "c_idx": index + 1}
-        text = self._text(head, '{"op":"chkpt","seq":15,"offset":1024}') if self._format.checkpoints else ""
-        yield Message(scn, index, text)
+        head = {"scn": scn, **self._bounds(), "tm": self._time(scn), "c_scn": scn, "c_idx": index + 1}
+        entry = self._writer.mark("chkpt", seq=15, offset=1024)
+        yield Message(scn, index, self._written(head, entry) if self._format.checkpoints else b"")
+
+    def _bounds(self) -> dict[str, object]:
+        """Return what messages say of where the newest transaction began and ended, checkpoints as well."""
+        found: dict[str, object] = {}
+        begin, commit = self._newest or (None, None)
+        if self._format.commit_scn:
+            found |= {"b_scn": NONE if begin is None else begin.scn, "e_scn": NONE if commit is None else commit.scn}
+            found |= {name: self._time(one and one.scn) for name, one in (("b_tm", begin), ("e_tm", commit))}
+        if self._format.users:
+            found["rth"] = 0 if begin is None else begin.thread
+        return found
 
     def _numbered(self, scn: int) -> int:
         if scn != self._scn:
@@ -199,11 +219,13 @@ class Builder:
         self._index += 1
         return self._index - 1
 
-    def _text(self, head: Mapping[str, object], body: str) -> str:
+    def _written(self, head: Mapping[str, object], *entries: bytes) -> bytes:
         kept = {name: value for name, value in head.items() if name not in self._format.left_out}
-        return f'{json.dumps(kept, separators=(",", ":"))[:-1]},"payload":[{body}]}}'
+        return self._writer.message(kept, entries)
 
-    def _time(self, scn: int) -> int:
+    def _time(self, scn: int | None) -> int:
+        if scn is None:
+            return int(NEVER.timestamp()) * self._format.units
         return int(self._database.clock.time_of(scn).timestamp()) * self._format.units
 
     def _xid(self, xid: str) -> str:
@@ -213,7 +235,7 @@ class Builder:
         segment, slot, sequence = (int.from_bytes(one, "little") for one in (raw[:2], raw[2:4], raw[4:]))
         return f"0x{segment:04x}.{slot:03x}.{sequence:08x}"
 
-    def _entries(self, records: Sequence[RedoRecord]) -> Iterator[tuple[RedoRecord, str]]:
+    def _entries(self, records: Sequence[RedoRecord]) -> Iterator[tuple[RedoRecord, bytes]]:
         """Yield the changes of a transaction: all records of one change are one, whatever large values it has."""
         place, number = 0, 0
         while place < len(records):
@@ -224,8 +246,8 @@ class Builder:
             structure = self._structure(first)
             if first.operation == Operation.DDL:
                 if self._format.statements:
-                    text = json.dumps(str(first.statement).removesuffix(";"))
-                    yield first, f'{{"op":"ddl",{self._schema(first, structure)},"sql":{text}}}'
+                    text = str(first.statement).removesuffix(";")
+                    yield first, self._writer.statement(structure, first.object_id, text)
                     number += 1
             elif self._is_sent(structure):
                 yield first, self._entry(records[place:end], structure, number)
@@ -240,16 +262,11 @@ class Builder:
         assert table is not None
         return table.structure_at(record.version)
 
-    def _entry(self, records: Sequence[RedoRecord], structure: Structure, number: int) -> str:
+    def _entry(self, records: Sequence[RedoRecord], structure: Structure, number: int) -> bytes:
         first = records[0]
         columns = list(structure.columns)
         large = {one.name for one in columns if one.type.base in LARGE}
         operation = ROW_CHANGES.get(first.operation, "u")
-        parts = [f'"op":"{operation}"', self._schema(first, structure)]
-        if self._format.sequences:
-            parts.append(f'"num":{number}')
-        if self._format.row_ids:
-            parts.append(f'"rid":"{next(one.row_id for one in reversed(records) if one.row_id)}"')
         before, after = self._rows(records, large)
         if operation == "u" and not self._format.full:
             changed = {name for name in after if after[name] != before.get(name)} | set(structure.key)
@@ -257,11 +274,15 @@ class Builder:
         elif operation != "u":
             # Of rows as a whole, what isn't in the redo is shown as null, or left out if it is null.
             before, after = (self._whole(row, columns, structure.key) for row in (before, after))
-        if operation != "c" and self._format.before:
-            parts.append(f'"before":{row_text(before, columns)}')
-        if operation != "d":
-            parts.append(f'"after":{row_text(after, columns)}')
-        return f"{{{','.join(parts)}}}"
+        change = Change(
+            operation,
+            first.object_id,
+            number if self._format.sequences else None,
+            next(one.row_id for one in reversed(records) if one.row_id) if self._format.row_ids else None,
+            before if operation != "c" and self._format.before else None,
+            after if operation != "d" else None,
+        )
+        return self._writer.change(structure, change)
 
     def _whole(self, row: Row, columns: list[Column], key: Sequence[str]) -> Row:
         whole = {one.name: row.get(one.name) for one in columns}
@@ -285,16 +306,6 @@ class Builder:
         kept = {name: value for name, value in after.items() if name not in large or name in set_}
         return {name: value for name, value in before.items() if name not in large}, kept
 
-    def _schema(self, record: RedoRecord, structure: Structure) -> str:
-        names = f'"owner":{json.dumps(structure.owner)},"table":{json.dumps(structure.name)}'
-        shown = ",".join(map(_column, structure.columns))
-        return f'"schema":{{{names},"obj":{record.object_id},"columns":[{shown}]}}'
-
 
 def _only(row: Row, names: set[str]) -> Row:
     return {name: value for name, value in row.items() if name in names}
-
-
-def _column(one: Column) -> str:
-    kind = json.dumps(one.type.base.lower())
-    return f'{{"name":{json.dumps(one.name)},"type":{kind},"nullable":{json.dumps(one.nullable)}}}'

@@ -21,7 +21,18 @@ def send(client: socket.socket, message: bytes) -> None:
 
 def response(code: int, scn: int = 0, confirmed: tuple[int, int] = (0, 0)) -> bytes:
     numbers = {1: code, 2: scn, 10: confirmed[0], 11: confirmed[1]}
-    return b"".join(bytes([number << 3]) + _varint(value) for number, value in numbers.items() if value)
+    return b"".join(number_field(number, value) for number, value in numbers.items())
+
+
+def number_field(number: int, value: int, is_written: bool = False) -> bytes:
+    """Return a field with a number, which isn't written if it is 0."""
+    return bytes([number << 3]) + _varint(value % (1 << 64)) if value or is_written else b""
+
+
+def text_field(number: int, content: str | bytes) -> bytes:
+    """Return a field with a text, or a message."""
+    data = content.encode() if isinstance(content, str) else content
+    return bytes([number << 3 | 2]) + _varint(len(data)) + data
 
 
 def _varint(value: int) -> bytes:

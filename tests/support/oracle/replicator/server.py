@@ -10,12 +10,11 @@ import threading
 from dataclasses import dataclass
 
 from tests.support.oracle.model.database import OracleDatabase
-from tests.support.oracle.replicator.documents import Builder, Format, Message
+from tests.support.oracle.replicator.documents import NONE, Builder, Format, Message
 from tests.support.oracle.replicator.messages import Request, response, send
 from tests.support.oracle.replicator.messages import request as request_of
 
 SOURCE = "SOURCE"
-NONE = (1 << 64) - 1
 POLL_S = 0.005
 INFO, START, CONTINUE, CONFIRM = range(4)
 READY, FAILED_START, STARTING, ALREADY_STARTED, REPLICATE, PAYLOAD, INVALID_DATABASE, INVALID_COMMAND = range(8)
@@ -245,7 +244,7 @@ class ReplicatorServer:
             with self.database.lock:
                 for message in self._builder.messages():
                     message.begins = self._made_bytes
-                    self._made_bytes += len(message.text)
+                    self._made_bytes += len(message.content)
                     self._waiting.append(message)
 
     def _stream(self, client: socket.socket) -> None:
@@ -256,10 +255,10 @@ class ReplicatorServer:
             while self._waiting and len(self._queue) < self._queue_size:
                 message = self._waiting.pop(0)
                 self._queue.append(message)
-                if message.text and (message.scn, message.index) > self._from:
+                if message.content and (message.scn, message.index) > self._from:
                     while self.garbage:
                         client.sendall(self.garbage.pop(0))
-                    send(client, message.text.encode())
+                    send(client, message.content)
                 else:
                     self._skip(message)
 

@@ -24,8 +24,9 @@ from floodmark.connectors.oracle.decode.transaction_metadata import CHANGES, WID
 from floodmark.connectors.oracle.mining.operations import Operation
 from floodmark.connectors.oracle.redo.scanner import Side
 from floodmark.connectors.oracle.redo.statements import StatementReader
-from floodmark.connectors.oracle.values.documents import WITHOUT_STATEMENTS, Entries
+from floodmark.connectors.oracle.values.messages import rows_of
 from floodmark.connectors.oracle.values.raw_columns import raw_columns
+from floodmark.connectors.oracle.values.shown_rows import WITHOUT_STATEMENTS
 from floodmark.errors import DecodeError, SchemaChangeError
 from floodmark.events.columns import EventGroup
 from floodmark.events.json_text import Pieces
@@ -277,7 +278,7 @@ class _Values:
             places, columns = known
             return columns.select(np.searchsorted(places, changes.order // WIDTH))
         if self._adapter in WITHOUT_STATEMENTS:
-            entries = Entries(changes.rows.statement, structure.definition, self._adapter)
+            entries = rows_of(changes.rows.statement, structure.definition, self._adapter)
             old = [] if kind == INSERT else entries.columns(Side.OLD, kind == UPDATE)
             return TableColumns(old, [] if kind == DELETE else entries.columns(Side.NEW, kind == UPDATE))
         read = self._reader_of(structure).read(changes.rows.statement)

@@ -13,8 +13,9 @@ from floodmark.connectors.oracle.options import HYBRID, OracleOptions
 from floodmark.connectors.oracle.redo.scanner import Side
 from floodmark.connectors.oracle.redo.statements import StatementReader
 from floodmark.connectors.oracle.structures.table import Table
-from floodmark.connectors.oracle.values.documents import WITHOUT_STATEMENTS, Entries
+from floodmark.connectors.oracle.values.messages import rows_of
 from floodmark.connectors.oracle.values.raw_columns import raw_columns
+from floodmark.connectors.oracle.values.shown_rows import WITHOUT_STATEMENTS
 from floodmark.errors import DecodeError
 from floodmark.signals.records import MOST_CHARACTERS
 from floodmark.signals.table import FIELDS
@@ -55,7 +56,7 @@ def _inserted(statements: pa.StringArray, table: Table, options: OracleOptions) 
     """Return the values of new rows; they are unknown where one can't be read, which the table's decoding says."""
     if options.adapter in WITHOUT_STATEMENTS:
         try:
-            return [one.values for one in Entries(statements, table, options.adapter).columns(Side.NEW)]
+            return [one.values for one in rows_of(statements, table, options.adapter).columns(Side.NEW)]
         except DecodeError:
             return [pa.nulls(len(statements), pa.string())] * len(table.columns)
     by_number = options.strategy == HYBRID and table.is_numbered

@@ -9,6 +9,7 @@ import time
 from collections import deque
 from typing import NoReturn
 
+from floodmark.connectors.oracle.replicator.messages import is_message
 from floodmark.connectors.oracle.replicator.protocol import (
     LENGTH,
     LONG,
@@ -25,7 +26,7 @@ from floodmark.errors import ConnectError, DecodeError, NotReadyError, SourceSta
 _RECEIVED_BYTES = 1 << 20
 MOST_BYTES = 1 << 30
 """Bytes of the largest message; what announces more is no server of this protocol, or damaged."""
-_JSON = ord("{")
+_JSON = b"{"
 
 
 class ReplicatorClient:
@@ -134,14 +135,14 @@ class ReplicatorClient:
 
         Raises:
             ConnectError: the connection is lost.
-            SourceStateError: what the server sends is in another format.
+            SourceStateError: what the server sends is neither JSON nor a protocol buffer with changes.
         """
         if not self._messages:
             self._fill(timeout)
         found = list(self._messages)
         self._messages.clear()
         for message in found:
-            if not message or message[0] != _JSON:
+            if not message.startswith(_JSON) and not is_message(message):
                 self._no_document(message)
         return found
 
@@ -201,9 +202,7 @@ class ReplicatorClient:
         try:
             code = Response.decode(message).code
         except DecodeError:
-            raise SourceStateError(f"{self._place} sends what is no JSON document.", _FORMAT) from None
-        if code == ResponseCode.PAYLOAD:
-            raise SourceStateError(f"{self._place} sends protocol buffers.", _FORMAT)
+            raise SourceStateError(f"{self._place} sends what is no document.", _FORMAT) from None
         self._refused(Response(code), "a request")
 
     def _refused(self, found: Response, what: str) -> NoReturn:
@@ -220,4 +219,4 @@ class ReplicatorClient:
 
 
 _ADDRESS = "Check openlogreplicator.host and openlogreplicator.port, and that the server's writer has the type network."
-_FORMAT = "Set the server's format.type to json or debezium."
+_FORMAT = "Set the server's format.type to json, debezium or protobuf."

@@ -1,9 +1,9 @@
-"""Reads the JSON documents that the server streams, many at once, as rows of changes.
+"""Reads the documents that the server streams, many at once, as rows of changes.
 
-Each document has a head, and a payload with one entry or several: the beginning or end of a transaction, changes of
-rows, statements about tables, or a checkpoint, which says how far the server has read the log. The changes become rows
-with the columns of LogMiner's view, so that all that follows takes both; their values stay JSON until tasks decode
-them.
+They are JSON, or protocol buffers that say the same. Each has a head, and a payload with one entry or several: the
+beginning or end of a transaction, changes of rows, statements about tables, or a checkpoint, which says how far the
+server has read the log. The changes become rows with the columns of LogMiner's view, so that all that follows takes
+both; their values stay as they were sent until tasks decode them.
 """
 
 from __future__ import annotations
@@ -21,9 +21,12 @@ import pyarrow.compute as pc
 import pyarrow.json
 from numpy.typing import NDArray
 
+from floodmark.codecs.arrays import as_mask
 from floodmark.connectors.oracle.mining.operations import Operation
 from floodmark.connectors.oracle.mining.view import ROWS
-from floodmark.errors import SourceStateError
+from floodmark.connectors.oracle.replicator.messages import Messages, is_message
+from floodmark.connectors.oracle.replicator.protocol import NO_NUMBER
+from floodmark.errors import DecodeError, SourceStateError
 
 Numbers = NDArray[np.int64]
 
@@ -38,7 +41,8 @@ _ENTRY = pa.struct(
 )
 _HEAD = pa.schema(
     [
-        *((name, pa.int64()) for name in ("scn", "c_scn", "c_idx", "e_scn", "tm", "rth")),
+        *((name, pa.int64()) for name in ("scn", "c_scn", "c_idx", "tm", "rth")),
+        ("e_scn", pa.uint64()),
         *((name, pa.string()) for name in ("xid", "db", "usr")),
         ("payload", pa.list_(_ENTRY)),
     ]
@@ -51,9 +55,9 @@ _TICKS = (4_000_000_000, 4_000_000_000_000, 4_000_000_000_000_000)
 _XID = re.compile(r"(?:0x)?([0-9A-Fa-f]{1,4})\.([0-9A-Fa-f]{1,3})\.([0-9A-Fa-f]{1,8})")
 _PLAIN_XID = re.compile(r"[0-9A-Fa-f]{16}")
 NEEDED = (
-    "The server's format needs type json or debezium, column 2, db 3, message 2 or 3, rid 1, scn-type with the bit 8 "
-    "(if messages have whole transactions or transactions are large), xid 3, and flags of the source with the bits 32 "
-    "and 4096; docs/oracle.md has a whole configuration."
+    "The server's format needs type json or debezium, column 2, db 3, message 2 or 3, rid 1, scn-type with the bit 4, "
+    "and 8 if messages have whole transactions or transactions are large, timestamp-type with the bit 4, xid 3, and "
+    "flags of the source the bits 32 and 4096; docs/oracle.md has whole configurations, also for release 1.9.0."
 )
 
 
@@ -112,7 +116,8 @@ def read_documents(messages: Sequence[bytes], captures: Callable[[str, str], boo
     Raises:
         SourceStateError: they aren't what such a server sends, or lack what is needed.
     """
-    heads = _heads(messages)
+    sent = _messages(messages) if is_message(messages[0]) else None
+    heads = _heads(messages) if sent is None else sent.heads
     counts = pc.list_value_length(heads["payload"]).fill_null(0).to_numpy()
     if not counts.all():
         raise _damaged("a document has no payload")
@@ -126,7 +131,12 @@ def read_documents(messages: Sequence[bytes], captures: Callable[[str, str], boo
     seconds = _seconds(heads["tm"].fill_null(0).to_numpy())
     xid = _transactions(heads["xid"])
     chosen = _chosen(entries, operations, captures)
-    rows = _rows(heads, entries, messages, chosen, place, seconds, xid)
+    is_statement = pc.equal(operations.take(pa.array(chosen)), "ddl")
+    if sent is None:
+        texts = pa.array(_entries(messages, place, chosen, as_mask(is_statement)), pa.string())
+    else:
+        texts = pc.if_else(is_statement, None, sent.texts(chosen))
+    rows = _rows(heads, entries, texts, chosen, place, seconds, xid)
     names = pc.unique(heads["db"]).drop_null().to_pylist()
     return Documents(
         kind,
@@ -139,6 +149,13 @@ def read_documents(messages: Sequence[bytes], captures: Callable[[str, str], boo
         place[chosen],
         " and ".join(names) if names else None,
     )
+
+
+def _messages(messages: Sequence[bytes]) -> Messages:
+    try:
+        return Messages(messages, _HEAD)
+    except DecodeError as exc:
+        raise _damaged(f"a message can't be read ({exc})") from None
 
 
 def _heads(messages: Sequence[bytes]) -> pa.RecordBatch:
@@ -177,7 +194,9 @@ def _refuse_lacking(heads: pa.RecordBatch, kind: NDArray[np.uint8]) -> None:
 
 def _commits(heads: pa.RecordBatch, kind: NDArray[np.uint8]) -> Numbers:
     """Return the commits' numbers: only where a transaction ends is a document's own number that of its commit."""
-    known: Numbers = heads["e_scn"].fill_null(0).to_numpy()
+    # Checkpoints before any transaction have the largest number of 64 bits.
+    shown = heads["e_scn"].fill_null(0).to_numpy()
+    known: Numbers = np.where(shown == NO_NUMBER, 0, shown).astype(np.int64)
     found: Numbers = np.where((known == 0) & (kind == Kind.COMMIT), heads["scn"].fill_null(0).to_numpy(), known)
     return found
 
@@ -197,7 +216,7 @@ def _chosen(entries: pa.StructArray, operations: pa.StringArray, captures: Calla
 def _rows(
     heads: pa.RecordBatch,
     entries: pa.StructArray,
-    messages: Sequence[bytes],
+    texts: pa.StringArray,
     chosen: Numbers,
     place: Numbers,
     seconds: Numbers,
@@ -208,7 +227,6 @@ def _rows(
     schema = pc.struct_field(some, "schema")
     operations = _mapped(pc.struct_field(some, "op"), {name: int(one) for name, one in _OPERATIONS.items()})
     sql = pc.struct_field(some, "sql")
-    texts = pa.array(_entries(messages, place, chosen, operations == Operation.DDL), pa.string())
     known = {
         "SCN": heads["c_scn"].take(of),
         "OPERATION_CODE": pa.array(operations),

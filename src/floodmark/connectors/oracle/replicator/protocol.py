@@ -2,7 +2,7 @@
 
 Each message is preceded by its length, in 4 bytes, little-endian; ``0xFFFFFFFF`` announces a length of 8 bytes.
 Requests and responses are protocol buffers (``RedoRequest`` and ``RedoResponse`` of its ``OraProtoBuf.proto``); only
-the few fields are written and read here that a client needs. What it streams are JSON documents.
+the few fields are written and read here that a client needs. What it streams are documents.
 """
 
 from __future__ import annotations

@@ -12,39 +12,23 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from floodmark.codecs.binary import decode_hex
-from floodmark.codecs.raw_column import RawColumn
 from floodmark.connectors.oracle.redo.scanner import Side
 from floodmark.connectors.oracle.structures.table import Column, Table
 from floodmark.connectors.oracle.values import texts
+from floodmark.connectors.oracle.values.shown_rows import OLR, SIDES, Numbers, ShownRows, another_column
 from floodmark.errors import DecodeError
 
-Numbers = NDArray[np.int64]
-
-WITHOUT_STATEMENTS = frozenset(("olr", "xstream"))
-"""The adapters whose changes are such entries, and not statements of LogMiner's."""
 _NANOS = 9
-_FLOATS = {"BINARY_FLOAT": pa.float32(), "BINARY_DOUBLE": pa.float64()}
-_BINARY = ("RAW", "BLOB")
-_SIDES = {Side.OLD: "before", Side.NEW: "after"}
+BINARY = ("RAW", "BLOB")
+FLOATS = {"BINARY_FLOAT": pa.float32(), "BINARY_DOUBLE": pa.float64()}
 _OFFSET = r"^(?P<sign>[+-])(?P<hours>\d\d):(?P<minutes>\d\d)$"
-_ALL_COLUMNS = {
-    "olr": "Set the server's format.column to 2, and log all columns of the table (ALTER TABLE … ADD SUPPLEMENTAL LOG "
-    "DATA (ALL) COLUMNS).",
-    "xstream": "Log all columns of the table (ALTER TABLE … ADD SUPPLEMENTAL LOG DATA (ALL) COLUMNS).",
-}
-_NO_STATEMENTS = {
-    "olr": "The server isn't set to send statements about tables (flags of the source need the bit 32), or its "
-    "structure of the table is another one. Ways out: correct that, and read the table again (execute-snapshot).",
-    "xstream": "The outbound server isn't set to send statements about tables (include_ddl of its rules). Ways out: "
-    "correct that, and read the table again (execute-snapshot).",
-}
 
 
-class Entries:
-    """Changes of one table.
+class Entries(ShownRows):
+    """Changes that are JSON.
 
     Args:
-        entries: their JSON texts.
+        entries: their texts.
         table: the table.
         adapter: ``database.connection.adapter``: which server has sent them.
 
@@ -52,16 +36,15 @@ class Entries:
         DecodeError: an entry isn't what the server writes, or has a column that the table doesn't have.
     """
 
-    def __init__(self, entries: pa.StringArray, table: Table, adapter: str) -> None:
-        self._adapter = adapter
-        self._columns, self._key = table.columns, frozenset(table.key)
+    def __init__(self, entries: pa.StringArray, table: Table, adapter: str = OLR) -> None:
+        super().__init__(table, adapter)
         self._names = [column.name for column in table.columns]
         try:
             # Numbers stay texts, of which no digit is lost.
             self._parsed = json.loads(f"[{','.join(entries.to_pylist())}]", parse_int=str, parse_float=str)
             if adapter == "xstream":
                 self._forget_unsent()
-            self._rows = {side: [one.get(name) for one in self._parsed] for side, name in _SIDES.items()}
+            self._rows = {side: [one.get(name) for one in self._parsed] for side, name in SIDES.items()}
             row = pa.struct([(name, pa.string()) for name in self._names])
             self._found = {side: pa.array(rows, row) for side, rows in self._rows.items()}
         except (ValueError, TypeError, AttributeError, LookupError, RecursionError, pa.ArrowException) as exc:
@@ -83,78 +66,46 @@ class Entries:
                 value = one["after"].get(name, name)
                 if value is None and name not in came:
                     del one["after"][name]
-                elif value == "" and column.optional and column.type not in _BINARY:
+                elif value == "" and column.optional and column.type not in BINARY:
                     one["after"][name] = None
 
     def _refuse_others(self) -> None:
         rows = chain.from_iterable(self._rows.values())
         others = set(chain.from_iterable(one for one in rows if one)) - {*self._names}
         if others:
-            raise DecodeError(
-                f"A change has the column {min(others)!r}, which the table doesn't have at its place in the log.",
-                _NO_STATEMENTS[self._adapter],
-            )
+            raise another_column(min(others), self._adapter)
 
-    def columns(self, side: Side, updated: bool = False) -> list[RawColumn]:
-        """Return the rows before or after the changes.
+    def _lacks_a_row(self, side: Side) -> bool:
+        return bool(self._found[side].null_count)
 
-        Args:
-            side: which rows.
-            updated: whether the changes are updates, whose new rows have the old ones' values where they lack any.
-
-        Raises:
-            DecodeError: a row or a value is missing, or isn't what the column's type has.
-        """
-        if self._found[side].null_count:
-            raise DecodeError(f"A change lacks the row {_SIDES[side]} it.", _ALL_COLUMNS[self._adapter])
+    def _partial(self, side: Side) -> Numbers:
         lengths = np.fromiter(map(len, self._rows[side]), np.int64, len(self._parsed))
-        partial = np.flatnonzero(lengths < len(self._names))
-        return [self._column(side, number, column, partial, updated) for number, column in enumerate(self._columns)]
+        return np.flatnonzero(lengths < len(self._names))
 
-    def _column(self, side: Side, number: int, column: Column, partial: Numbers, updated: bool) -> RawColumn:
-        found = _values(pc.struct_field(self._found[side], number), column)
-        lacking = self._lacking(side, column.name, partial)
-        if not lacking.any():
-            return RawColumn(found)
-        unknown = lacking
-        if updated and side is Side.NEW:
-            unknown = lacking & self._lacking(Side.OLD, column.name, np.flatnonzero(lacking))
-            before = _values(pc.struct_field(self._found[Side.OLD], number), column)
-            found = pc.if_else(pa.array(lacking), before, found)
-        if column.comes_apart:
-            # The log only has those that were written.
-            return RawColumn(found, unknown if unknown.any() else None)
-        for row in np.flatnonzero(unknown).tolist():
-            if not (updated and self._is_complete(row)):
-                raise DecodeError(f"A change lacks the column {column.name!r}.", _ALL_COLUMNS[self._adapter])
-        return RawColumn(found)
+    def _values(self, side: Side, number: int) -> pa.Array:
+        return values_of(pc.struct_field(self._found[side], number), self._columns[number])
 
-    def _lacking(self, side: Side, name: str, among: Numbers) -> NDArray[np.bool_]:
-        """Return which of some rows don't have a column at all, shape (changes,)."""
-        lacking = np.zeros(len(self._parsed), np.bool_)
+    def _lacking(self, side: Side, number: int, among: Numbers) -> NDArray[np.bool_]:
+        lacking, name = np.zeros(len(self._parsed), np.bool_), self._names[number]
         rows = self._rows[side]
         # Few tables have any: those with large objects, and rows that are shorter than their table.
         lacking[[row for row in among.tolist() if name not in (rows[row] or ())]] = True
         return lacking
 
     def _is_complete(self, row: int) -> bool:
-        """Return whether an update shows what it didn't change, so that what it lacks is null.
-
-        A server that is told to leave out what wasn't changed leaves out all of that but the key.
-        """
         before, after = self._rows[Side.OLD][row] or {}, self._rows[Side.NEW][row] or {}
         shared = before.keys() & after.keys() - self._key
         return any(before[name] == after[name] for name in shared)
 
 
-def _values(found: pa.StringArray, column: Column) -> pa.Array:
+def values_of(found: pa.StringArray, column: Column) -> pa.Array:
     """Return a column's values in the form that its codec takes."""
     kind = column.type
     if kind in ("NUMBER", "FLOAT"):
         return texts.numbers(found, column.scale if kind == "NUMBER" else None)
-    if kind in _FLOATS:
-        return texts.floats(found, _FLOATS[kind])
-    if kind in _BINARY:
+    if kind in FLOATS:
+        return texts.floats(found, FLOATS[kind])
+    if kind in BINARY:
         return _bytes(found)
     if kind == "TIMESTAMP WITH TIME ZONE":
         return _zoned(found)
