@@ -25,7 +25,7 @@ from tests.support.hurry import hurry
 from tests.support.inprocess import InProcess
 from tests.support.oracle.model.database import OracleDatabase
 from tests.support.oracle.model.tables import column
-from tests.support.oracle.replicator.documents import DEBEZIUM_3_6, Format
+from tests.support.oracle.replicator.documents import DEBEZIUM_3_6, PROTOBUF, RELEASE_1_9_0, Format
 from tests.support.oracle.replicator.messages import response
 from tests.support.oracle.replicator.server import CONFIRM, INFO, START, ReplicatorServer
 from tests.support.oracle.replicator.world import World
@@ -95,6 +95,23 @@ def test_a_server_that_restarts_sends_again_what_was_delivered(world: World, is_
     goes_on(world, query, rows)
 
 
+def test_a_server_reads_on_behind_the_piece_of_the_log_that_was_confirmed(tmp_path: Path) -> None:
+    # The checkpoint behind a piece has its first number, and the commits in it have higher ones.
+    with World(tmp_path, Format(idle=False)) as world:
+        query = world.query()
+        rows = query.drain()
+        query.restart()
+        for number in range(100, 104):
+            world.write(number)
+            rows += until(query, 2)
+            query.step()
+            world.replicator.restart()
+        query.restart()
+        world.write(200)
+        rows += until(query, 2)
+        assert applied(rows) == world.expected()
+
+
 def test_a_server_that_restarts_while_a_query_runs(world: World) -> None:
     query = world.query()
     rows = query.drain()
@@ -138,8 +155,28 @@ def long_transaction(world: World) -> Any:
     return long
 
 
+def test_release_1_9_0_has_wrong_numbers_of_commits(tmp_path: Path) -> None:
+    with World(tmp_path, RELEASE_1_9_0) as world:
+        query, rows = stopped(world)
+        # Without transactions that overlap, its numbers ascend, too.
+        for number in (100, 101):
+            world.write(number)
+            goes_on(world, query, rows)
+        long = long_transaction(world)
+        world.write(102)
+        going = world.query(query.offset)
+        rows += going.drain()
+        going.restart()
+        with world.database.lock:
+            long.commit()
+            world.database.background()
+        fails(FloodmarkError, lambda: [going.step() for _ in range(50)], "Release 1.9.0")
+
+
 @pytest.mark.parametrize("restarts", [False, True])
-@pytest.mark.parametrize("format_", [Format(), DEBEZIUM_3_6, Format(whole=True)], ids=["preset", "3.6", "whole"])
+@pytest.mark.parametrize(
+    "format_", [Format(), DEBEZIUM_3_6, Format(whole=True), PROTOBUF], ids=["preset", "3.6", "whole", "protobuf"]
+)
 def test_long_transactions_are_sent_with_the_number_where_they_began(
     tmp_path: Path, format_: Format, restarts: bool
 ) -> None:
@@ -203,47 +240,12 @@ def prove_it_goes_on_inside(world: World) -> None:
     goes_on(world, query, rows, **LIMITED)
 
 
-def test_queries_that_stop_inside_a_transaction_of_which_the_server_has_forgotten_the_beginning(
-    tmp_path: Path,
+@pytest.mark.parametrize("format_", [Format(), DEBEZIUM_3_6], ids=["preset", "3.6"])
+def test_a_transaction_with_more_changes_than_the_server_keeps_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, format_: Format
 ) -> None:
-    with World(tmp_path, buffer_bytes=1 << 30) as world:
-        prove_it_goes_on_behind(world)
-
-
-def prove_it_goes_on_behind(world: World) -> None:
-    query = world.query(**LIMITED)
-    rows = query.drain()
-    query.restart()
-    large_transaction(world, 2000)
-    while len(rows) < 1000:
-        rows += query.step()
-    rows += query.step()
-    query.stop()
-    assert 1000 < len(rows) < 2020
-    # Its messages aren't numbered from the first one on any more.
-    kept = [one.content for one in world.replicator.kept()]
-    assert b'"num":0,' not in b"".join(kept)
-    assert len(kept) < 2000
-    goes_on(world, query, rows, **LIMITED)
-
-
-def test_a_transaction_with_more_changes_than_the_server_keeps(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(stream, "STALL_S", 0.05)
-    with World(tmp_path, queue_size=500) as world:
-        query = world.query()
-        rows = query.drain()
-        query.restart()
-        large_transaction(world, 3000)
-        for _ in range(2000):
-            rows += query.step()
-            if len(rows) == 3020:
-                break
-        assert applied(rows) == world.expected()
-
-
-def test_a_server_that_stops_inside_a_transaction_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(stream, "SILENCE_S", 0.5)
-    with World(tmp_path, DEBEZIUM_3_6, queue_size=500) as world:
+    with World(tmp_path, format_, queue_size=500) as world:
         query, _ = stopped(world)
         large_transaction(world, 3000)
         going = world.query(query.offset, errors_max_retries="1")

@@ -300,6 +300,15 @@ def test_a_checkpoint_before_any_transaction_has_no_commit() -> None:
     assert found == Checkpoint(200, (200, 1))
 
 
+@pytest.mark.parametrize("number", ["inf", "-inf", "nan", "-nan"])
+def test_a_number_that_is_no_json_is_an_error_of_its_table(number: str) -> None:
+    message = change(0, e_scn=180).replace(b'"after":{"ID":0}', f'"after":{{"ID":{number}}}'.encode())
+    (found, _) = whole(message, head("chkpt", 200, 1))
+    assert isinstance(found, Changes)
+    with pytest.raises(DecodeError, match="can't be read"):
+        Entries(found.rows["SQL_REDO"].combine_chunks(), TABLE)
+
+
 def test_times_have_any_unit() -> None:
     seconds = 1_795_171_802
     messages = [head("begin", 1, 1, tm=seconds * unit) for unit in (1, 10**3, 10**6, 10**9)]
@@ -333,7 +342,7 @@ def test_no_confirmation_concerns_what_was_not_delivered() -> None:
         messages = [(source.randrange(1, 6), source.randrange(1, 5)) for _ in range(12)]
         confirmations, kept, done = Confirmations(None), list(messages), 0
         for count, key in enumerate(messages, 1):
-            confirmations.reached(behind(count), key)
+            confirmations.reached(behind(count), key, count if source.random() < 0.5 else 0)
             if source.random() < 0.4:
                 found = confirmations.upto(behind(source.randrange(count + 1)), confirmations.highest)
                 if found is not None:
@@ -348,7 +357,7 @@ def test_no_confirmation_concerns_what_was_not_delivered() -> None:
 def test_no_more_is_confirmed_than_the_offset_says() -> None:
     confirmations = Confirmations(None)
     for count in range(1, 10):
-        confirmations.reached(behind(count), (count, 1))
+        confirmations.reached(behind(count), (count, 1), count)
     assert confirmations.upto(behind(9), None) is None
     found = confirmations.upto(behind(9), (4, 1))
     assert found is not None
@@ -356,14 +365,27 @@ def test_no_more_is_confirmed_than_the_offset_says() -> None:
     assert not holds_all(found, (3, 1))
 
 
-def test_confirmations_go_on_inside_a_large_transaction() -> None:
+def test_nothing_is_confirmed_inside_a_transaction() -> None:
+    # A server that is started again might read on behind it.
     confirmations = Confirmations(None)
+    confirmations.reached(behind(90), (90, 1), 90)
+    assert confirmations.upto(behind(90), (90, 1)) == (89, (1 << 63) - 1)
     for index in range(1, 100):
         confirmations.reached(str(Position(500, 0, XID.upper(), index)), (100, index))
-    place = str(Position(500, 0, XID.upper(), 50))
-    assert confirmations.upto(place, (100, 60)) == (100, 48)
-    assert confirmations.upto(place, (100, 60)) is None
+    assert confirmations.upto(str(Position(500, 0, XID.upper(), 50)), (100, 60)) is None
     assert confirmations.highest == (100, 99)
+
+
+def test_what_a_server_sends_when_it_is_started_again_was_delivered() -> None:
+    # It reads on behind the piece of the log whose number was confirmed; commits in it have higher numbers.
+    confirmations = Confirmations(None)
+    for number in (90, 100):
+        confirmations.reached(str(Position(number + 1, 0, XID.upper()).end()), (number, 3))
+        assert confirmations.upto(behind(number + 1), (number, 3)) is None
+        confirmations.reached(behind(number + 1), (number, 5), number)
+        found = confirmations.upto(behind(number + 1), (number, 5))
+        assert found is not None
+        assert found[0] == number - 1
 
 
 def test_what_others_have_confirmed_is_noticed() -> None:

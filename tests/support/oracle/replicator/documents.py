@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
 from tests.support.oracle.model.clock import PER_SECOND
@@ -44,7 +44,9 @@ class Format:
         xid: ``xid``: 3, or 0.
         units: how many of ``tm`` are in a second.
         times: whether all messages have the time, not only a transaction's first one (``timestamp-type``, bit 4).
+        early_commits: whether the number of a commit is that of its transaction's beginning, as release 1.9.0 has it.
         database: whether messages name the database (``db``).
+        idle: whether something is written to the log at once behind what tests have done.
         left_out: fields that aren't written, as a damaged or other server might do.
         protobuf: whether messages are protocol buffers, which never have statements.
     """
@@ -63,13 +65,17 @@ class Format:
     xid: int = 3
     units: int = 1000
     times: bool = True
+    early_commits: bool = False
     database: bool = True
+    idle: bool = True
     left_out: tuple[str, ...] = ()
     protobuf: bool = False
 
 
 DEBEZIUM_3_6 = Format(commit_scn=False, users=False)
 """What Debezium 3.6 can read."""
+RELEASE_1_9_0 = replace(DEBEZIUM_3_6, xid=0, units=1_000_000_000, early_commits=True)
+"""Of the release; the others are of the sources up to February 2026, which have the same number."""
 PROTOBUF = Format(commit_scn=False, users=False, statements=False, protobuf=True)
 
 
@@ -96,6 +102,19 @@ class _Pending:
     records: list[RedoRecord] = field(default_factory=list)
 
 
+@dataclass
+class Pieces:
+    """What was written to the log at once.
+
+    Attributes:
+        ends: the number of a piece's last record by that of its first one, which the checkpoint behind the piece has.
+        idle: numbers of pieces with nothing that is shown.
+    """
+
+    ends: dict[int, int] = field(default_factory=dict)
+    idle: list[int] = field(default_factory=list)
+
+
 class Builder:
     """Makes messages of redo.
 
@@ -104,9 +123,14 @@ class Builder:
         format_: the options.
         first: transactions that were committed up to this number are left out.
         begin: the redo before this number isn't there.
+        pieces: of the log, as far as it was read before.
     """
 
-    def __init__(self, database: OracleDatabase, format_: Format, first: int, begin: int) -> None:
+    def __init__(
+        self, database: OracleDatabase, format_: Format, first: int, begin: int, pieces: Pieces | None = None
+    ) -> None:
+        self._pieces = pieces or Pieces()
+        self._idle = 0
         self._database = database
         self._format = format_
         self._writer: Writer = BufferWriter() if format_.protobuf else JsonWriter()
@@ -122,16 +146,39 @@ class Builder:
     def messages(self) -> Iterator[Message]:
         """Yield the messages of what was written since the last call; the database must be locked."""
         new = sorted(self._new_records(), key=lambda record: record.scn)
-        for record in new:
-            # The database writes something every few seconds, even if nothing is changed.
-            if record.scn > self._read + IDLE_S * PER_SECOND:
-                yield from self._checkpoint()
-            yield from self._of_record(record)
-            self._read = record.scn
+        for piece in self._divided(new):
+            yield from self._marked(piece[0].scn)
+            for record in piece:
+                yield from self._of_record(record)
+            self._read = piece[-1].scn
+            self._pieces.ends[piece[0].scn] = self._read
+            yield from self._checkpoint(piece[0].scn)
         now = self._database.clock.scn
-        if now > self._read or new:
+        if now > self._read or (new and self._format.idle):
             self._read = now
-            yield from self._checkpoint()
+            if not self._pieces.idle or self._pieces.idle[-1] < now:
+                self._pieces.idle.append(now)
+        yield from self._marked(now + 1)
+
+    def _marked(self, scn: int) -> Iterator[Message]:
+        """Yield the checkpoints of pieces below a number that have nothing else."""
+        idle = self._pieces.idle
+        while self._idle < len(idle) and idle[self._idle] < scn:
+            self._idle += 1
+            yield from self._checkpoint(idle[self._idle - 1])
+
+    def _divided(self, records: Sequence[RedoRecord]) -> Iterator[list[RedoRecord]]:
+        """Yield the records that were written at once: the database writes at least every few seconds."""
+        ends = set(self._pieces.ends.values())
+        found: list[RedoRecord] = []
+        for record in records:
+            is_late = found and record.scn > found[-1].scn + IDLE_S * PER_SECOND
+            if found and (is_late or record.scn in self._pieces.ends or found[-1].scn in ends):
+                yield found
+                found = []
+            found.append(record)
+        if found:
+            yield found
 
     def _new_records(self) -> Iterator[RedoRecord]:
         for thread in self._database.threads.values():
@@ -182,7 +229,8 @@ class Builder:
     def _message(self, record: RedoRecord, begin: RedoRecord, commit: RedoRecord, *entries: bytes) -> Message:
         format_ = self._format
         index = self._numbered(begin.scn)
-        head: dict[str, object] = {"scn": record.scn, **self._bounds()}
+        shown = begin if format_.early_commits else record
+        head: dict[str, object] = {"scn": shown.scn, **self._bounds()}
         if format_.times or record is begin:
             head["tm"] = self._time(record.scn)
         head |= {"c_scn": begin.scn, "c_idx": index + 1, "xid": self._xid(record.xid)}
@@ -192,9 +240,8 @@ class Builder:
             head["usr"] = begin.user
         return Message(begin.scn, index, self._written(head, *entries))
 
-    def _checkpoint(self) -> Iterator[Message]:
-        """Yield the message that all has been read up to where it is."""
-        scn = self._read
+    def _checkpoint(self, scn: int) -> Iterator[Message]:
+        """Yield the message that all has been read up to a piece with a number."""
         if scn <= self._first or scn < 1:
             return
         index = self._numbered(scn)
@@ -208,7 +255,9 @@ class Builder:
         begin, commit = self._newest or (None, None)
         if self._format.commit_scn:
             found |= {"b_scn": NONE if begin is None else begin.scn, "e_scn": NONE if commit is None else commit.scn}
-            found |= {name: self._time(one and one.scn) for name, one in (("b_tm", begin), ("e_tm", commit))}
+            found |= {
+                name: self._time(None if one is None else one.scn) for name, one in (("b_tm", begin), ("e_tm", commit))
+            }
         if self._format.users:
             found["rth"] = 0 if begin is None else begin.thread
         return found

@@ -10,7 +10,7 @@ import threading
 from dataclasses import dataclass
 
 from tests.support.oracle.model.database import OracleDatabase
-from tests.support.oracle.replicator.documents import NONE, Builder, Format, Message
+from tests.support.oracle.replicator.documents import NONE, Builder, Format, Message, Pieces
 from tests.support.oracle.replicator.messages import Request, response, send
 from tests.support.oracle.replicator.messages import request as request_of
 
@@ -72,6 +72,7 @@ class ReplicatorServer:
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.port = int(self._listener.getsockname()[1])
         self._stopping = False
+        self._pieces = Pieces()
         self._client: socket.socket | None = None
         self._forget()
         self._thread = threading.Thread(target=self._serve, daemon=True)
@@ -142,7 +143,9 @@ class ReplicatorServer:
             if any(log.deleted for log in having) or not having:
                 return False
             begin = self._resume_begin(scn, min(log.first for log in having))
-            self._builder = Builder(self.database, self.format, scn, begin)
+            # It reads on behind the piece of the log with the number, if it knows one; the next has a higher number.
+            first = max([scn, *(last - 1 for number, last in self._pieces.ends.items() if number <= scn)])
+            self._builder = Builder(self.database, self.format, first, begin, self._pieces)
         self._first = scn
         return True
 

@@ -5,6 +5,11 @@ are no higher. These don't ascend with the messages: those of a long transaction
 what was delivered last must not be named, as later messages may have lower numbers. But the server can't get past a
 message with a higher number than the one named. So the number is named below the highest of all messages that were
 delivered: the one that has it stops the server, and all messages before that were delivered, too.
+
+A server that is started again reads on behind the piece of the log that has the highest number confirmed, or one of the
+pieces before it, and sends what is committed with a higher number. The checkpoint behind a piece has that number, and
+commits in it have higher ones. So only what is below the newest checkpoint that was delivered is confirmed: that
+piece is sent again then, by which the query recognizes that nothing is missing.
 """
 
 from __future__ import annotations
@@ -26,24 +31,26 @@ class Confirmations:
 
     def __init__(self, known: Key | None) -> None:
         self._lock = threading.Lock()
-        self._reached: deque[tuple[str, Key]] = deque()
+        self._reached: deque[tuple[str, Key, int]] = deque()
         self._highest = known
         self._seen: Key | None = None
         self._confirmed: Key | None = None
+        self._checkpoint = 0
 
-    def reached(self, position: str, key: Key | None) -> None:
+    def reached(self, position: str, key: Key | None, checkpoint: int = 0) -> None:
         """Record that all messages up to one with a key belong to what is delivered with a position.
 
         Args:
             position: no lower than those before.
             key: the highest of the messages since the last call; None: none may be confirmed.
+            checkpoint: the number of the checkpoint that the message is; 0: it is none.
         """
-        if key is None or (self._seen is not None and key <= self._seen):
+        if key is None or (self._seen is not None and key <= self._seen and not checkpoint):
             return
         with self._lock:
-            self._seen = key
+            self._seen = key if self._seen is None else max(self._seen, key)
             self._highest = key if self._highest is None else max(self._highest, key)
-            self._reached.append((position, key))
+            self._reached.append((position, self._seen, checkpoint))
 
     @property
     def highest(self) -> Key | None:
@@ -63,10 +70,11 @@ class Confirmations:
             while told is not None and self._reached and self._reached[0][0] <= position:
                 if self._reached[0][1] > told:
                     break
-                found = self._reached.popleft()[1]
-            if found is None:
+                _, found, checkpoint = self._reached.popleft()
+                self._checkpoint = max(self._checkpoint, checkpoint)
+            if found is None or not self._checkpoint:
                 return None
-            below = _below(found)
+            below = min(_below(found), (self._checkpoint - 1, _LAST_INDEX))
             if self._confirmed is not None and below <= self._confirmed:
                 return None
             self._confirmed = below

@@ -50,6 +50,7 @@ _HEAD = pa.schema(
 _OPERATIONS = {"c": Operation.INSERT, "u": Operation.UPDATE, "d": Operation.DELETE, "ddl": Operation.DDL}
 _PAYLOAD, _END = b'"payload":[', b"]}"
 _BEGIN, _NEXT = re.compile(r'"payload"\s*:\s*\[\s*'), re.compile(r"\s*,\s*|\s*")
+_NO_JSON, _STATEMENT = re.compile(rb"(?<=:)-?(?:inf|nan)(?=[,}])"), b'"op":"ddl"'
 _TICKS = (4_000_000_000, 4_000_000_000_000, 4_000_000_000_000_000)
 """Times below these numbers are in seconds, milliseconds and microseconds; others are in nanoseconds."""
 _XID = re.compile(r"(?:0x)?([0-9A-Fa-f]{1,4})\.([0-9A-Fa-f]{1,3})\.([0-9A-Fa-f]{1,8})")
@@ -159,6 +160,17 @@ def _messages(messages: Sequence[bytes]) -> Messages:
 
 
 def _heads(messages: Sequence[bytes]) -> pa.RecordBatch:
+    try:
+        return _read_heads(messages)
+    except SourceStateError:
+        # Binary numbers that are infinite, or no numbers, are no JSON. Only their table is in error then.
+        finite = [one if _STATEMENT in one else _NO_JSON.sub(b"null", one) for one in messages]
+        if finite == list(messages):
+            raise
+        return _read_heads(finite)
+
+
+def _read_heads(messages: Sequence[bytes]) -> pa.RecordBatch:
     data = b"\n".join(messages)
     try:
         pa.array([data]).cast(pa.string())  # it must be UTF-8

@@ -174,9 +174,8 @@ class ReplicatorStream:
             raise SourceStateError(
                 f"OpenLogReplicator has sent nothing for {silent:.0f} s, and has stopped inside a transaction: it "
                 "waits until its messages are confirmed, which they can't be before the transaction ends.",
-                "Raise writer.queue-size of the server above the number of changes in a transaction. Or let messages "
-                "have the commit's number (format.scn-type with the bit 8) and leave provide.transaction.metadata out; "
-                "or let a transaction be one message (format.message with the bit 1).",
+                "Raise writer.queue-size of the server above the number of changes in a transaction, or let a "
+                "transaction be one message (format.message with the bit 1, and format.scn-type with the bit 8).",
             )
         raise ConnectError(
             f"OpenLogReplicator has sent nothing for {silent:.0f} s; it should send a checkpoint every few seconds "
@@ -228,7 +227,7 @@ class ReplicatorStream:
         self._last = max(self._last, Position.parse(position))
         self._cutter.reached(position)
         self._upto = max(self._upto, position)
-        self._confirmations.reached(self._upto, found.key)
+        self._confirmations.reached(self._upto, found.key, found.scn)
 
     def _remember_idle(self) -> None:
         idle = self._cutter.idle_position
@@ -243,7 +242,9 @@ class ReplicatorStream:
         if place.commit < self._last.commit:
             raise UnreadableLogError(
                 f"OpenLogReplicator has sent the commit {place} behind {self._last}: they aren't in order.",
-                "Restart the server; if that happens again, read the tables again (execute-snapshot).",
+                "Release 1.9.0 gives commits the numbers of earlier changes, so transactions that overlap can't be "
+                "ordered: build the server from later sources. If it is such a one, restart it; if that happens again, "
+                "read the tables again (execute-snapshot).",
             )
         self._last = place
         self._require_checkpoints(found.seconds)
