@@ -10,12 +10,14 @@ import pytest
 
 from tests.conformance.oracle.cases.case import Case
 from tests.conformance.oracle.cases.replicated import REPLICATED
+from tests.conformance.oracle.cases.transactions import TRANSACTIONS
 from tests.conformance.oracle.cases.values import TIMES
 from tests.conformance.oracle.golden import Golden, goldens, payload
 from tests.conformance.oracle.test_connector import compared, delivered, is_read, prove_equal
-from tests.support.oracle.replicator.documents import DEBEZIUM_3_6, Format
+from tests.support.oracle.replicator.documents import DEBEZIUM_3_6, PROTOBUF, Format
 
 FORMATS = {"as for Debezium 3.6": DEBEZIUM_3_6, "preset": Format(), "whole transactions": Format(whole=True)}
+BUFFERED = {one.name for one in TRANSACTIONS}
 _ALWAYS = {"T6", "Z0", "Z6"}
 OTHER_TIMES = {
     **dict.fromkeys(("values", "values_schemas", "time_connect", "interval_string"), _ALWAYS),
@@ -50,6 +52,19 @@ def test_all_events_of_openlogreplicator(case: Case, format_: Format, tmp_path: 
             source.update(dict.fromkeys({"ts_ms", "ts_us", "ts_ns"} & source.keys()))
     assert len(theirs) > 10
     prove_equal(case, [without_comments(one) for one in ours if not is_comment(one)], theirs)
+
+
+@pytest.mark.parametrize(
+    "case",
+    [
+        pytest.param(one, id=one.name, marks=[] if number == 0 else pytest.mark.long)
+        for number, one in enumerate(one for one in REPLICATED if one.name in BUFFERED)
+    ],
+)
+def test_all_events_of_openlogreplicator_in_protocol_buffers(case: Case, tmp_path: Path) -> None:
+    ours, theirs = list(compared(delivered(case, tmp_path, sent_as=PROTOBUF))), list(compared(goldens(case)))
+    assert len(theirs) > 10
+    prove_equal(case, ours, theirs)
 
 
 def without_comments(one: Golden) -> Golden:
