@@ -20,7 +20,7 @@ from floodmark.connectors.oracle.redo.scanner import Side
 from floodmark.connectors.oracle.structures.table import Column, Table
 from floodmark.connectors.oracle.values.documents import FLOATS, Entries, values_of
 from floodmark.connectors.oracle.values.protocol_buffers import Fields, Numbers, as_text, read_fields
-from floodmark.connectors.oracle.values.shown_rows import ShownRows, another_column
+from floodmark.connectors.oracle.values.shown_rows import OLR, ShownRows, another_column
 from floodmark.errors import DecodeError
 from floodmark.events.json_text import value_bytes
 
@@ -34,7 +34,7 @@ _JSON = "Set the server's format.type to json or debezium."
 _LIMITS = (-(1 << 63), (1 << 63) - 1)
 
 
-def rows_of(entries: pa.StringArray, table: Table, adapter: str) -> ShownRows:
+def rows_of(entries: pa.StringArray, table: Table, adapter: str = OLR) -> ShownRows:
     """Return the rows of changes of a table, in whichever of its formats the server has sent them.
 
     Args:
