@@ -49,6 +49,8 @@ class SqlTables:
         begin: statements at the beginning of each writer's session.
     """
 
+    quote = ""
+
     def __init__(
         self,
         database: Database,

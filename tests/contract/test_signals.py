@@ -113,7 +113,8 @@ def test_a_blocking_snapshot(scene: Scene) -> None:
 @needs("incremental")
 @each("channel", channels)
 def test_a_condition_chooses_rows(scene: Scene) -> None:
-    condition = [{"data-collection": scene.table, "filter": f"id > {ROWS - 3} AND v = 0"}]
+    id_, v = (f"{scene.source.quote}{name}{scene.source.quote}" for name in ("id", "v"))
+    condition = [{"data-collection": scene.table, "filter": f"{id_} > {ROWS - 3} AND {v} = 0"}]
     scene.ask("incremental", **{"additional-conditions": condition})
     scene.run(lambda: len(scene.read) >= 3)
     scene.ask("blocking", **{"additional-conditions": condition})

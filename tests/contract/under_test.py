@@ -85,11 +85,13 @@ class SourceUnderTest(Protocol):
     Attributes:
         schema: what comes before a table's name in filters and signals.
         options: the options of a query but for ``topic.prefix``, ``state.dir`` and those about tables.
+        quote: what encloses names of columns in conditions on rows.
         lost_log: a regular expression of the words by which an error must name the log that ``lose_log`` removed.
     """
 
     schema: str
     options: dict[str, str]
+    quote: str
     lost_log: str
 
     def create(self, *tables: str) -> None:

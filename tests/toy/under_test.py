@@ -48,6 +48,7 @@ class NotebookSource:
     """A notebook, which one test captures and changes."""
 
     schema: str = SCHEMA
+    quote: str = ""
     lost_log: str = "notebook's log"
 
     def __init__(self, notebook: Notebook) -> None:

@@ -98,6 +98,7 @@ class OracleSource:
     """A database, which one test captures and changes."""
 
     schema = SCHEMA
+    quote = '"'
     lost_log = "oldest log"
 
     def __init__(self, database: OracleDatabase, adapter: str) -> None:

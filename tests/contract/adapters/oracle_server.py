@@ -117,6 +117,7 @@ class OracleServerSource:
     """A schema on the server."""
 
     lost_log = "oldest log"
+    quote = '"'
 
     def __init__(self, server: Server, adapter: str) -> None:
         self._server = server
