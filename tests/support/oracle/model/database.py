@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from tests.support.oracle.errors import OracleError
 from tests.support.oracle.model.clock import Clock
 from tests.support.oracle.model.dictionaries import StoredDictionary
+from tests.support.oracle.model.failing import Failing
 from tests.support.oracle.model.logs import Destination, RedoThread
 from tests.support.oracle.model.redo import Operation, RedoRecord
 from tests.support.oracle.model.tables import Column, Structure, Table
@@ -117,6 +118,7 @@ class OracleDatabase:
         sessions: those that are open, by their numbers.
         directories: where files are written, by the names of directories.
         dictionary_files: dictionaries in files, by their paths.
+        failing: what is to fail.
     """
 
     def __init__(
@@ -140,6 +142,7 @@ class OracleDatabase:
         self.sessions: dict[int, Session] = {}
         self.directories = {"LOGMINER": "/dictionaries"}
         self.dictionary_files: dict[str, StoredDictionary] = {}
+        self.failing: list[Failing] = []
         self._sessions = 0
         self._objects = FIRST_OBJECT
         self._objects_of_sessions = FIRST_OBJECT_OF_SESSIONS
@@ -156,6 +159,11 @@ class OracleDatabase:
         with self.lock:
             self._sessions += 1
             return self._sessions
+
+    def meet(self, what: str) -> None:
+        """Fail if a statement is to, as ``failing`` says."""
+        for one in self.failing:
+            one.meet(what)
 
     @contextmanager
     def step(self) -> Iterator[None]:

@@ -83,6 +83,7 @@ class Session:
         with self.database.lock:
             given = tuple(binds.items()) if isinstance(binds, Mapping) else tuple(binds)
             self.database.statements.append(Asked(self._number, text, given))
+            self.database.meet(text)
             return self._execute(text, binds)
 
     def commit(self) -> None:

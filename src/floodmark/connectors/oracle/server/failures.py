@@ -5,6 +5,8 @@ Oracle Database Error Messages for the numbers; python-oracledb's documentation,
 
 from __future__ import annotations
 
+import re
+
 import oracledb
 
 from floodmark.errors import (
@@ -28,30 +30,38 @@ NO_SNAPSHOT = 8181
 READ_POINT_LOST = frozenset((GONE_FROM_UNDO, ALTERED_SINCE, NO_UNDO_AT_ALL, NO_SNAPSHOT, NO_OBJECT))
 """Rows as of a number aren't known any more: the undo is gone, or the table was altered since."""
 
-_LOST = frozenset((28, 41, 600, 603, 1012, 1033, 1034, 1041, 1089, 1090, 1092, 2396, 2399, 3113, 3114, 3135, 4068))
+LOST = frozenset((28, 41, 600, 603, 1012, 1033, 1034, 1041, 1089, 1090, 1092, 2396, 2399, 3113, 3114, 3135))
 """The session was ended, by the server or on the way; among them internal errors, which end with the session."""
-_NOT_READY = frozenset((1033, 1034, 1109, 1154, 12505, 12514, 12516, 12518, 12519, 12520, 12523, 12528, 18, 20, 1219))
+STALE = frozenset((604, 1001, 1327, 1333, 4030, 4031, 4068))
+"""What another session may do: LogMiner's dictionary is locked or being changed, memory is short, a cursor is gone."""
+NOT_READY = frozenset((1033, 1034, 1109, 1154, 12505, 12514, 12516, 12518, 12519, 12520, 12523, 12528, 18, 20, 1219))
 """Starting, stopping, mounting, or out of sessions or processes; the listener doesn't know the service yet."""
-_LOGIN = frozenset((1005, 1017, 1045, 28000, 28001, 28009, 28040, 12638, 12660, 12650, 1004))
-_NO_RIGHT = frozenset((942, 1031, 1950, 6550, 41900, 990, 1720, 2030))
+LOGIN = frozenset((1005, 1017, 1045, 28000, 28001, 28009, 28040, 12638, 12660, 12650, 1004))
+NO_RIGHT = frozenset((942, 1031, 1950, 6550, 41900, 990, 1720, 2030))
 """Oracle says of what one may not see that it isn't there."""
-_UNREADABLE = frozenset(
-    (308, 310, 333, 334, 353, 354, 355, 368, 1281, 1284, 1289, 1291, 1292, 1293, 1306, 1323, 1324, 1346, 1371)
+UNREADABLE = frozenset(
+    (308, 310, 333, 334, 353, 354, 355, 368, 1281, 1284, 1289, 1291, 1292, 1293, 1306, 1323, 1324, 1343, 1346, 1371)
 )
 """A log is missing, has another sequence by now, or is damaged; LogMiner finds no complete dictionary, or isn't where
 we think that it is."""
-_LOCKED = frozenset((54, 60, 4021, 30006))
-_TOO_LONG = frozenset((1013, 40, 3136, 12170))
+LOCKED = frozenset((54, 60, 4021, 30006))
+TOO_LONG = frozenset((1013, 40, 3136, 12170))
 _TIMEOUTS = ("DPY-4024", "DPI-1067")
 _DRIVER_LOST = ("DPY-4011", "DPY-1001", "DPY-6005", "DPY-6000", "DPY-6003", "DPY-4005", "DPY-6002")
+_SIMILAR = re.compile(r"\(Similar to ORA-(\d+)\)")
 _ADDRESS = "Check database.hostname, database.port, database.dbname and firewalls, and that the listener runs."
-_PDB = frozenset((65011, 65049, 65020, 65024, 65054))
+_ALERT_LOG = "Check that the database and its listener run; its alert log says more."
+PDB = frozenset((65011, 65049, 65020, 65024, 65054))
 
 
 def number_of(exc: BaseException) -> int:
-    """Return the number of Oracle's error; 0: it is none."""
+    """Return the number of Oracle's error; 0: it is none.
+
+    What the listener answers, the driver tells in words of its own.
+    """
     found = exc.args[0] if exc.args else None
-    return int(getattr(found, "code", 0) or 0)
+    similar = _SIMILAR.search(str(getattr(found, "message", "")))
+    return int(getattr(found, "code", 0) or (similar and similar[1]) or 0)
 
 
 def text_of(exc: BaseException) -> str:
@@ -66,9 +76,9 @@ def refusal(place: str, user: str, timeout_ms: int, exc: Exception) -> ConnectEr
     """Return the error of a connection that couldn't be opened."""
     code, text = number_of(exc), text_of(exc)
     what = f"Cannot connect to {place} as '{user}': {text}."
-    if code in _LOGIN:
+    if code in LOGIN:
         return LoginError(what, "Check database.user and database.password, and that the account isn't locked.")
-    if code in _NOT_READY:
+    if code in NOT_READY:
         return NotReadyError(what, "Wait until the database is open, and check database.dbname.")
     if any(one in text for one in _TIMEOUTS) or isinstance(exc, TimeoutError):
         return ConnectError(f"Cannot connect to {place} as '{user}': no answer within {timeout_ms} ms.", _ADDRESS)
@@ -83,27 +93,31 @@ def statement_error(exc: Exception, doing: str, cure: str = "") -> FloodmarkErro
     Args:
         exc: what the driver raised.
         doing: what the statement was for.
-        cure: what helps if the server refuses it.
+        cure: what helps if the server refuses it, unless that has another reason than rights and settings.
     """
     code, text = number_of(exc), text_of(exc)
     refused = f"The server refused {doing}: {text}."
-    if isinstance(exc, OSError) or code in _LOST or any(one in text for one in _DRIVER_LOST):
-        return ConnectError(f"Lost the connection to the server while {doing}: {text}.")
-    if code in _TOO_LONG or any(one in text for one in _TIMEOUTS):
+    if isinstance(exc, OSError) or code in LOST or any(one in text for one in _DRIVER_LOST):
+        return ConnectError(f"Lost the connection to the server while {doing}: {text}.", _ALERT_LOG)
+    if code in STALE:
+        return ConnectError(refused, _ALERT_LOG)
+    if code in TOO_LONG or any(one in text for one in _TIMEOUTS):
         return StatementTimeoutError(
-            f"The server took too long for {doing}: {text}.", cure or "Raise database.query.timeout.ms."
+            f"The server took too long for {doing}: {text}.", "Raise database.query.timeout.ms."
         )
     if code in READ_POINT_LOST:
-        return ReadPointGoneError(refused, cure)
-    if code in _LOCKED:
-        return LockTimeoutError(refused, cure or "End the session that holds the lock.")
-    if code in _UNREADABLE:
-        return UnreadableLogError(refused, cure or "Check that the archived logs are where V$ARCHIVED_LOG says.")
-    if code in _NO_RIGHT:
+        return ReadPointGoneError(refused, "Let undo be kept for longer (undo_retention).")
+    if code in LOCKED:
+        return LockTimeoutError(refused, "End the session that holds the lock.")
+    if code in UNREADABLE:
+        return UnreadableLogError(refused, "Check that the archived logs are where V$ARCHIVED_LOG says.")
+    if code in NO_RIGHT:
         return PrivilegeError(refused, cure or "`floodmark check` lists the statements that grant what is needed.")
-    if code in _PDB:
+    if code in PDB:
         return SourceStateError(refused, "Check database.pdb.name, and that the account is a common one (C##…).")
-    return SourceStateError(refused, cure)
+    return SourceStateError(
+        refused, cure or "Oracle Database Error Messages say what the number means, and what helps."
+    )
 
 
 ERRORS = (oracledb.Error, OSError)

@@ -16,6 +16,7 @@ from tests.support.oracle.fronts.tns.login import Login
 from tests.support.oracle.fronts.tns.messages import Reader, number, with_length
 from tests.support.oracle.fronts.tns.results import described, row
 from tests.support.oracle.model.database import OracleDatabase
+from tests.support.oracle.model.failing import CONNECTING, LOGGING_IN
 from tests.support.oracle.model.raw_values import number_of
 from tests.support.oracle.sql.result import Result
 from tests.support.oracle.sql.session import Session
@@ -26,6 +27,8 @@ SDU = 8000
 CLIENT_PACKET = 8192
 """Bytes of a packet that is full, as ``ACCEPTED`` says."""
 NO_DATA = 1403
+COMMIT, COMMIT_AGAIN = 0x100, 1
+"""Flags of a statement that is committed at once, and of one that is executed again."""
 # Version 318, no checksum, 2 MiB units: the answer of a server of version 19.
 ACCEPTED = bytes.fromhex("013e00010000000001000000002dc500000000000000000000002000000020000000000000")
 CAPABILITIES = bytes.fromhex("060101016f07010c010101010101017fff030e03030101ff01ffff010b0101ff01060be2017f050f0f0d07")
@@ -146,6 +149,12 @@ class _Handler(socketserver.BaseRequestHandler):
         length = struct.unpack(">H", body[16:18])[0]
         if len(body) + 8 < 74 + length or length > 230:
             self._receive()  # Long connect data come in a packet of their own.
+        try:
+            self.server.database.meet(CONNECTING)
+        except OracleError as exc:
+            reason = f"(DESCRIPTION=(TMP=)(VSNNUM=0)(ERR={exc.code}))".encode()
+            self._send(REFUSE, b"\x04\0" + struct.pack(">H", len(reason)) + reason)
+            raise EOFError from None
         self._send(ACCEPT, ACCEPTED)
         self._wide = True
 
@@ -233,6 +242,10 @@ class _Handler(socketserver.BaseRequestHandler):
         answer = self._login.answer(given, self.server.database.settings.name)
         if answer is None:
             return self._status(OracleError(1017))
+        try:
+            self.server.database.meet(LOGGING_IN)
+        except OracleError as exc:
+            return self._status(exc)
         self._session = self.server.sessions(
             self.server.database,
             self._user,
@@ -257,7 +270,7 @@ class _Handler(socketserver.BaseRequestHandler):
         return b"\x08" + number(len(VERSION)) + VERSION + number(VERSION_NUMBER) + _done()
 
     def _execute(self, message: Reader) -> bytes:
-        message.number()
+        commits = bool(message.number() & COMMIT)
         place = message.number()
         has_sql = message.byte()
         message.number()
@@ -302,20 +315,22 @@ class _Handler(socketserver.BaseRequestHandler):
         cursor = self._cursors[place]
         if types:
             cursor.types = types
-        return self._run(place, cursor, binds, rows, describe=True)
+        return self._run(place, cursor, binds, rows, commits, describe=True)
 
     def _again(self, message: Reader) -> bytes:
         place, rows = message.number(), message.number()
         message.number()
-        message.number()
+        commits = bool(message.number() & COMMIT_AGAIN)
         cursor = self._cursors[place]
         binds = _binds(message, cursor.types) if cursor.types and message.rest else []
-        return self._run(place, cursor, binds, rows, describe=False)
+        return self._run(place, cursor, binds, rows, commits, describe=False)
 
-    def _run(self, place: int, cursor: _Cursor, binds: list[Any], rows: int, describe: bool) -> bytes:
+    def _run(self, place: int, cursor: _Cursor, binds: list[Any], rows: int, commits: bool, describe: bool) -> bytes:
         assert self._session is not None
         try:
             cursor.result = self._session.execute(cursor.sql, binds)
+            if commits:
+                self._session.commit()
         except OracleError as exc:
             return self._status(exc, place)
         cursor.sent = 0
