@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import os
 import random
-from decimal import Decimal
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
-from threading import Event, Thread
 
 import pytest
 
-from tests.support.applying import apply, duplicates, time_travel
+from tests.chaos.oracle_workload import ALTERED, Writer
+from tests.support.applying import Event, apply, duplicates, time_travel
 from tests.support.driver import Driver
-from tests.support.oracle.model.transactions import Transaction
+from tests.support.oracle.model.database import OracleDatabase
+from tests.support.oracle.replicator.world import World
 from tests.support.oracle.scene import NAME, SCHEMA, Scene
 from tests.support.patience import within
 from tests.support.sink import read_sink
@@ -22,120 +24,81 @@ ROUNDS = max(1, -(-KILLS // 50))
 """Rows are compared at the end of each round, so that a long run shows early what it found."""
 SNAPSHOT_ROWS = 3000
 TRIGGERS = ["0 seconds", "700 milliseconds"]
-
-
-class _Writer:
-    """Keeps a few transactions open, each with rows of its own, as a row's lock would have it."""
-
-    def __init__(self, scene: Scene, chance: random.Random) -> None:
-        self._scene = scene
-        self._chance = chance
-        self._next = SNAPSHOT_ROWS
-        self._gone: set[int] = set()
-        self._version = 0
-        self._open: list[tuple[Transaction, set[int]]] = []
-        self._stop = Event()
-        self._thread = Thread(target=self._run, daemon=True)
-        self._failure: BaseException | None = None
-
-    def start(self) -> None:
-        self._thread.start()
-
-    def stop(self) -> None:
-        """Commit what is open.
-
-        Raises:
-            BaseException: what the writer failed with.
-        """
-        self._stop.set()
-        self._thread.join()
-        if self._failure is not None:
-            raise self._failure
-        with self._scene.database.lock:
-            for transaction, _ in self._open:
-                transaction.commit()
-            self._scene.database.background()
-
-    def _run(self) -> None:
-        try:
-            while not self._stop.wait(0.02):
-                with self._scene.database.lock:
-                    self._step()
-        except BaseException as e:
-            self._failure = e
-
-    def _step(self) -> None:
-        database, chance = self._scene.database, self._chance
-        if len(self._open) < 4:
-            self._open.append((database.begin(), set()))
-        number = chance.randrange(len(self._open))
-        transaction, rows = self._open[number]
-        for _ in range(chance.randint(1, 6)):
-            self._change(transaction, rows)
-        end = chance.random()
-        if end < 0.3:
-            transaction.commit()
-        elif end < 0.4:
-            transaction.rollback()
-        if end < 0.4:
-            del self._open[number]
-            database.background()
-        if chance.random() < 0.02:
-            database.switch_log()
-
-    def _change(self, transaction: Transaction, rows: set[int]) -> None:
-        table, chance = self._scene.table, self._chance
-        self._version += 1
-        if chance.random() < 0.3:
-            transaction.insert(
-                table, ID=Decimal(self._next), V=Decimal(self._version), PAD="new" * chance.randint(1, 99)
-            )
-            rows.add(self._next)
-            self._next += 1
-            return
-        key = chance.randrange(SNAPSHOT_ROWS)
-        if key in self._gone or any(key in others for other, others in self._open if other is not transaction):
-            return
-        transaction.update(table, {"ID": key}, V=Decimal(self._version))
-        rows.add(key)
-        if chance.random() < 0.2:
-            transaction.delete(table, {"ID": key})
-            self._gone.add(key)
+SMALL = {
+    "snapshot.chunk.bytes": "65536",
+    "max.batch.bytes": "262144",
+    "segment.bytes": "65536",
+    "max.batch.rows": "500",
+}
+"""Small pieces and batches make many points at which to die."""
+PLACES: dict[str, Callable[..., Scene]] = {
+    **{one: partial(Scene, rows=SNAPSHOT_ROWS, adapter=one) for one in ("logminer", "logminer_unbuffered")},
+    "olr": partial(World, rows=SNAPSHOT_ROWS),
+}
+MINED = {
+    # Changes may be read when their table is another one already.
+    "log.mining.strategy": "hybrid",
+}
 
 
 @pytest.mark.long
 @pytest.mark.timeout(max(600, 24 * KILLS // ROUNDS))
 @pytest.mark.parametrize("seed", range(ROUNDS))
-@pytest.mark.parametrize("adapter", ["logminer", "logminer_unbuffered"])
+@pytest.mark.parametrize("adapter", PLACES)
 def test_kill_9(adapter: str, seed: int, tmp_path: Path) -> None:
     chance = random.Random(seed)
-    with Scene(tmp_path, rows=SNAPSHOT_ROWS, adapter=adapter) as scene:
-        options = scene.options()
-        # Small pieces and batches make many points at which to die.
-        small = {
-            **options,
-            "snapshot.chunk.bytes": "65536",
-            "max.batch.bytes": "262144",
-            "segment.bytes": "65536",
-            "max.batch.rows": "500",
-        }
-        writer = _Writer(scene, chance)
+    with PLACES[adapter](tmp_path, database=OracleDatabase(threads=2)) as scene:
+        options = {**scene.options(), **({} if isinstance(scene, World) else mined(scene))}
+        writer = Writer(scene, chance, SNAPSHOT_ROWS)
         writer.start()
         try:
             for _ in range(-(-KILLS // ROUNDS)):
-                driver = Driver(small, tmp_path, every=chance.choice(TRIGGERS))
+                driver = Driver({**options, **SMALL}, tmp_path, every=chance.choice(TRIGGERS))
                 planned = driver.wait_for_batches(driver.batches() + chance.randint(1, 3), within(180))
                 assert planned, driver.log()[-4000:]
+                if chance.random() < 0.5:
+                    lose_sessions(scene)
                 driver.wait_for_batches(1 << 30, chance.random() * 0.8)
                 driver.kill()
+                if isinstance(scene, World):
+                    scene.replicator.restart()
         finally:
             writer.stop()
         last = Driver(options, tmp_path, available_now=True)
         assert last.wait(within(180)) == 0, last.log()[-4000:]
         events = read_sink(last.out)
-        assert events
-        assert not duplicates(events)
-        assert not time_travel(events, "V")
-        applied = apply(events)[f"{SCHEMA}.{NAME}"]
-        assert sorted(tuple(row.values()) for row in applied.values()) == scene.expected()
-        assert {one.op for one in events} == {"r", "c", "u", "d"}
+        judge(events)
+        applied = apply(events)
+        found = applied[f"{SCHEMA}.{NAME}"]
+        assert sorted(tuple(row.values()) for row in found.values()) == scene.expected()
+        altered = writer.expected()
+        assert len(altered[0]) > 2
+        assert sorted(whole(row, len(altered[0])) for row in applied[f"{SCHEMA}.{ALTERED}"].values()) == altered
+
+
+def mined(scene: Scene) -> dict[str, str]:
+    """Return what LogMiner needs for two instances."""
+    nodes = ",".join(f"127.0.0.1:{one.port}" for one in (scene.server, *scene.nodes))
+    return {**MINED, "rac.nodes": nodes}
+
+
+def lose_sessions(scene: Scene) -> None:
+    """End all that a query has with the database, and with the server that its log comes from."""
+    for one in (scene.server, *scene.nodes):
+        one.cut_connections()
+    if isinstance(scene, World):
+        # What it has sent already, it only sends again after that.
+        scene.replicator.restart()
+
+
+def judge(events: list[Event]) -> None:
+    """Prove that events came exactly once, by their positions, and in the order of commits."""
+    assert not duplicates(events)
+    assert not time_travel(events, "V")
+    assert {one.op for one in events} == {"r", "c", "u", "d"}
+
+
+def whole(row: dict[str, object], count: int) -> tuple[object, ...]:
+    """Return a row with the columns that its table has got since."""
+    values = tuple(row.values())
+    return (*values, *[None] * (count - len(values)))

@@ -13,6 +13,8 @@ from tests.conformance.oracle.golden import Golden, payload
 
 OLD_KEY = "__debezium.oldkey"
 """The header of the event of a row that has got another key."""
+HEX = "hex:"
+"""What a placeholder begins with that is given by its bytes."""
 PLACEHOLDER = "__debezium_unavailable_value"
 
 
@@ -70,12 +72,17 @@ def take_unasked(case: Case, ours: Golden, theirs: Golden) -> None:
     """
     row, other = (payload(one).get("after") or {} for one in (ours, theirs))
     if OLD_KEY in ours.headers:
-        text = case.options.get("unavailable.value.placeholder", PLACEHOLDER)
-        raw = text.encode()
-        forms = {text, raw.hex(), b64encode(raw).decode(), urlsafe_b64encode(raw).decode()}
+        forms = placeholders(case)
         other |= {
             name: value for name, value in row.items() if name in other and isinstance(value, str) and value in forms
         }
+
+
+def placeholders(case: Case) -> set[str]:
+    """Return the placeholder of values that aren't known, as text and as bytes."""
+    text = case.options.get("unavailable.value.placeholder", PLACEHOLDER)
+    raw = bytes.fromhex(text.removeprefix(HEX)) if text.startswith(HEX) else text.encode()
+    return {text, raw.hex(), b64encode(raw).decode(), urlsafe_b64encode(raw).decode()}
 
 
 def as_debezium(case: Case, payload: dict[str, Any]) -> dict[str, Any]:

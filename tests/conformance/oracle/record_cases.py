@@ -6,7 +6,7 @@ import json
 import sys
 import tempfile
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
@@ -20,7 +20,7 @@ from tests.support.oracle.fronts.json_lines import JsonServer
 from tests.support.oracle.model.database import OracleDatabase
 from tests.support.oracle.outbound.server import JAVA, OutboundServer
 from tests.support.oracle.replicator.documents import DEBEZIUM_3_6
-from tests.support.oracle.replicator.server import ReplicatorServer
+from tests.support.oracle.replicator.server import CONTINUE, START, ReplicatorServer
 
 DRIVER = Path(__file__).with_name("StandInDriver.java").resolve()
 LIMIT_S = 60.0
@@ -62,21 +62,21 @@ def record(case: Case, jvm: Jvm) -> list[Record]:
     with ExitStack() as stack:
         server = stack.enter_context(JsonServer(database))
         directory = stack.enter_context(tempfile.TemporaryDirectory())
-        replicated: Mapping[str, str] = {}
+        replicator: ReplicatorServer | None = None
         if case.adapter == "olr":
-            replicated = stack.enter_context(ReplicatorServer(database, DEBEZIUM_3_6)).options()
-        elif case.adapter == "xstream":
-            replicated = {"xstream.out.server.name": stack.enter_context(OutboundServer(database)).name}
+            replicator = stack.enter_context(ReplicatorServer(database, DEBEZIUM_3_6))
+        outbound = stack.enter_context(OutboundServer(database)) if case.adapter == "xstream" else None
         options = {
             **oracle_options(server.port),
             "database.connection.adapter": case.adapter,
             "table.include.list": rf"{SCHEMA}\..*",
-            **replicated,
+            **({} if replicator is None else replicator.options()),
+            **({} if outbound is None else {"xstream.out.server.name": outbound.name}),
             **case.options,
         }
         options = {name: value for name, value in options.items() if value}
         with Debezium(options, Path(directory) / "records.jsonl", jvm=jvm) as debezium:
-            _wait_for_stream(case, database, debezium)
+            _wait_for_stream(case, database, replicator, debezium)
             ends = 0
             for step in [*case.steps, Pause()]:
                 if not isinstance(step, Pause):
@@ -88,22 +88,31 @@ def record(case: Case, jvm: Jvm) -> list[Record]:
                     ends += 1
                     case.end(database)
                     debezium.wait_for(f'"table":"{END}","txId":"', LIMIT_S, ends)
-            if case.adapter == "logminer" and case.name in statements.CASES:
+            if case.adapter in statements.ADAPTERS and case.name in statements.CASES:
                 statements.write_sent(case, statements.sent(database))
             return [one for one in debezium.records() if END not in one.topic]
 
 
-def _wait_for_stream(case: Case, database: OracleDatabase, debezium: Debezium) -> None:
+def _wait_for_stream(
+    case: Case, database: OracleDatabase, replicator: ReplicatorServer | None, debezium: Debezium
+) -> None:
     """Wait until the snapshot is over."""
     if case.reads:
         debezium.wait_for('"snapshot":"last"', LIMIT_S)
         return
     deadline = time.monotonic() + LIMIT_S
-    # What it asks first when it begins to stream: a thread that writes nothing keeps it from mining.
-    while not any("max(bytes)" in one.text.lower() for one in list(database.statements)):
+    while not _streams(database, replicator):
         if time.monotonic() > deadline or debezium.failed:
             raise DebeziumError(f"Debezium did not begin to stream.\n{debezium.log_text()[-4000:]}")
         time.sleep(0.05)
+
+
+def _streams(database: OracleDatabase, replicator: ReplicatorServer | None) -> bool:
+    """Return whether a connector has begun to stream."""
+    if replicator is not None:
+        return any(code in (START, CONTINUE) for code, _ in list(replicator.requests))
+    # What it asks first: a thread that writes nothing keeps it from mining.
+    return any("max(bytes)" in one.text.lower() for one in list(database.statements))
 
 
 if __name__ == "__main__":

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from pathlib import Path
 
 from tests.conformance.oracle.cases.case import Case
 from tests.conformance.oracle.golden import GOLDENS
 from tests.support.oracle.model.database import OracleDatabase
 
+ADAPTERS = ("logminer", "logminer_unbuffered")
 CASES = (
     "options/plain",
     "options/lob",
@@ -34,6 +36,9 @@ CASES = (
     "generated/001",
 )
 """The cases whose statements are compared; the last one has two redo threads."""
+LACKING = {("logminer_unbuffered", "snapshots/incremental")}
+"""Those that aren't recorded with an adapter."""
+COMPARED = tuple((adapter, name) for name in CASES for adapter in ADAPTERS if (adapter, name) not in LACKING)
 FOLDER = GOLDENS / "statements"
 _QUOTED = re.compile(r"""('(?:[^']|'')*'|"[^"]*")""")
 _LONG_NUMBER = re.compile(r"\d{6,}")
@@ -57,11 +62,15 @@ def sent(database: OracleDatabase) -> list[str]:
 
 def write_sent(case: Case, statements: Iterable[str]) -> None:
     """Write what Debezium sent for a case."""
-    path = FOLDER / f"{case.name.replace('/', '_')}.txt"
+    path = _path(case.adapter, case.name)
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text("".join(f"{one}\n" for one in statements), encoding="utf-8")
 
 
-def read_sent(name: str) -> list[str]:
+def read_sent(adapter: str, name: str) -> list[str]:
     """Return what Debezium sent for a case."""
-    return (FOLDER / f"{name.replace('/', '_')}.txt").read_text(encoding="utf-8").splitlines()
+    return _path(adapter, name).read_text(encoding="utf-8").splitlines()
+
+
+def _path(adapter: str, name: str) -> Path:
+    return FOLDER / adapter / f"{name.replace('/', '_')}.txt"

@@ -1,6 +1,6 @@
 """The statements that the connector sends, beside those of Debezium's for the same options on the same stand-in.
 
-``python -m tests.conformance.oracle.test_statements`` writes ``goldens/oracle/statements.md``, which lists all of them.
+``python -m tests.conformance.oracle.test_statements`` writes pages that list all of them.
 """
 
 from __future__ import annotations
@@ -14,10 +14,8 @@ from pathlib import Path
 import pytest
 
 from tests.conformance.oracle.cases import WHOLE
-from tests.conformance.oracle.statements import CASES, FOLDER, read_sent, sent
+from tests.conformance.oracle.statements import ADAPTERS, COMPARED, FOLDER, read_sent, sent
 from tests.conformance.oracle.test_connector import delivered
-
-PAGE = FOLDER.with_suffix(".md")
 
 
 @dataclass(frozen=True)
@@ -45,6 +43,11 @@ PURPOSES: Sequence[Purpose] = (
         "The same, but Floodmark sees all statements about tables, so that structures stay known, and changes of "
         "tables that are gone, which have a number for a name.",
     ),
+    Purpose(
+        "where open transactions began",
+        r"SELECT \* FROM V\$LOGMNR_CONTENTS WHERE OPERATION_CODE IN",
+        "Debezium reads the log once more to learn it; Floodmark asks GV$TRANSACTION.",
+    ),
     Purpose("logs to mine", r"SELECT MIN\(F\.MEMBER\)AS FILE_NAME,"),
     Purpose("how far the logs go back", r"SELECT MIN\(FIRST_CHANGE#\)"),
     Purpose("size of logs", r"SELECT MAX\(BYTES\)FROM V\$LOG"),
@@ -58,7 +61,8 @@ PURPOSES: Sequence[Purpose] = (
     Purpose(
         "mining",
         r"BEGIN SYS\.DBMS_LOGMNR\.(START|END)_LOGMNR",
-        "Starting is the same; Floodmark ends each session, Debezium at a log switch.",
+        "Starting is the same with logminer; with logminer_unbuffered Debezium names no end. Floodmark ends each "
+        "session, Debezium at a log switch.",
     ),
     Purpose(
         "flushing the log",
@@ -74,7 +78,7 @@ PURPOSES: Sequence[Purpose] = (
     Purpose(
         "open transactions",
         r"SELECT MIN\(START_SCN\)FROM GV\$TRANSACTION|SELECT P\.LOCAL_TRAN_ID",
-        "Debezium skips them.",
+        "With logminer Debezium skips them.",
     ),
     Purpose(
         "the database, its threads and settings",
@@ -142,33 +146,38 @@ def by_purpose(statements: Iterable[str]) -> dict[str, set[str]]:
     return found
 
 
-def ours(name: str, state: Path) -> list[str]:
+def ours(adapter: str, name: str, state: Path) -> list[str]:
     """Return what Floodmark sends for a case."""
-    case = WHOLE[f"logminer/{name}"]
+    case = WHOLE[f"{adapter}/{name}"]
     database = case.prepared()
     delivered(case, state, database)
     return sent(database)
 
 
-@pytest.mark.parametrize("name", CASES[:2])
-def test_statements(name: str, tmp_path: Path) -> None:
-    compare(name, tmp_path)
+@pytest.mark.parametrize(("adapter", "name"), COMPARED[:4])
+def test_statements(adapter: str, name: str, tmp_path: Path) -> None:
+    compare(adapter, name, tmp_path)
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("name", CASES[2:])
-def test_statements_with_other_options(name: str, tmp_path: Path) -> None:
-    compare(name, tmp_path)
+@pytest.mark.parametrize(("adapter", "name"), COMPARED[4:])
+def test_statements_with_other_options(adapter: str, name: str, tmp_path: Path) -> None:
+    compare(adapter, name, tmp_path)
 
 
-def compare(name: str, state: Path) -> None:
-    found, wanted = by_purpose(ours(name, state)), by_purpose(read_sent(name))
+def compare(adapter: str, name: str, state: Path) -> None:
+    found, wanted = by_purpose(ours(adapter, name, state)), by_purpose(read_sent(adapter, name))
     for one in PURPOSES:
         if not one.why:
             assert found.get(one.name) == wanted.get(one.name), one.name
-    listed = PAGE.read_text(encoding="utf-8")
+    listed = page_of(adapter).read_text(encoding="utf-8")
     for statement in set().union(*found.values(), *wanted.values()):
         assert shown(statement) in listed
+
+
+def page_of(adapter: str) -> Path:
+    """Return the page of an adapter."""
+    return FOLDER / f"{adapter}.md"
 
 
 def shown(statement: str) -> str:
@@ -176,16 +185,18 @@ def shown(statement: str) -> str:
     return f"`{statement.replace('|', chr(92) + '|')}`"
 
 
-def page(sides: Mapping[str, tuple[set[str], set[str]]]) -> str:
-    """Return the page.
+def page(adapter: str, sides: Mapping[str, tuple[set[str], set[str]]]) -> str:
+    """Return the page of an adapter.
 
     Args:
+        adapter: the adapter.
         sides: by purpose, the statements of Debezium's and of Floodmark's.
     """
+    count = sum(one == adapter for one, _ in COMPARED)
     lines = [
-        "# The statements that Debezium 3.6.3 and Floodmark send",
+        f"# The statements that Debezium 3.6.3 and Floodmark send with {adapter}",
         "",
-        f"For the options of {len(CASES)} cases, each statement once; `N` stands for a change number, `?` for a bind.",
+        f"For the options of {count} cases, each statement once; `N` stands for a change number, `?` for a bind.",
         "Written by `python -m tests.conformance.oracle.test_statements`; `test_statements.py` compares.",
         "",
     ]
@@ -204,14 +215,15 @@ def page(sides: Mapping[str, tuple[set[str], set[str]]]) -> str:
 
 
 def main() -> None:
-    """Write the page."""
-    sides: dict[str, tuple[set[str], set[str]]] = {one.name: (set(), set()) for one in PURPOSES}
-    for name in CASES:
-        with tempfile.TemporaryDirectory() as state:
-            for place, statements in enumerate((read_sent(name), ours(name, Path(state)))):
-                for purpose, some in by_purpose(statements).items():
-                    sides[purpose][place].update(some)
-    PAGE.write_text(page(sides), encoding="utf-8")
+    """Write the pages."""
+    for adapter in ADAPTERS:
+        sides: dict[str, tuple[set[str], set[str]]] = {one.name: (set(), set()) for one in PURPOSES}
+        for name in (name for one, name in COMPARED if one == adapter):
+            with tempfile.TemporaryDirectory() as state:
+                for place, statements in enumerate((read_sent(adapter, name), ours(adapter, name, Path(state)))):
+                    for purpose, some in by_purpose(statements).items():
+                        sides[purpose][place].update(some)
+        page_of(adapter).write_text(page(adapter, sides), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 
+from tests.conformance.oracle.cases.adapters import of_other_adapters
 from tests.conformance.oracle.cases.case import Case
 from tests.conformance.oracle.cases.ddl import DDL
 from tests.conformance.oracle.cases.edges import EDGES
@@ -15,6 +14,7 @@ from tests.conformance.oracle.cases.names import NAMES
 from tests.conformance.oracle.cases.options import OPTIONS
 from tests.conformance.oracle.cases.outbound import OUTBOUND
 from tests.conformance.oracle.cases.replicated import REPLICATED
+from tests.conformance.oracle.cases.services import SERVICES
 from tests.conformance.oracle.cases.snapshots import SNAPSHOTS
 from tests.conformance.oracle.cases.transactions import TRANSACTIONS
 from tests.conformance.oracle.cases.values import ALTERED, DICTIONARIES, VALUES
@@ -23,24 +23,12 @@ CASES: Mapping[str, Case] = {
     f"{case.adapter}/{case.name}": case
     for case in (*VALUES, ALTERED, *TRANSACTIONS, *LARGE_OBJECTS, DIFFERENCES, *DDL, *REPLICATED, *OUTBOUND)
 }
-_WHOLE_ONLY = (*DICTIONARIES, *OPTIONS, *EDGES, *NAMES, *SNAPSHOTS, *GENERATED)
-_UNBUFFERED = re.compile(
-    r"values|values_schemas|decimal_string|time_connect|transactions_schemas|redo_sql|skipped_u|no_tombstones|ddl|"
-    r"transaction_metadata|large_objects|edges/(numbers|texts|times)|names/odd|names/columns_300|generated/00\d|"
-    r"options/(schemas|skipped_c|lob|comments|tables_in|users_in|without_users_regex|message_keys|no_schema_changes)|"
-    r"snapshots/(unsupported_skip|override)|dictionaries/.*"
-)
-"""The names of cases that are recorded with the adapter ``logminer_unbuffered``, too."""
+_WHOLE_ONLY = (*DICTIONARIES, *OPTIONS, *EDGES, *NAMES, *SNAPSHOTS, *SERVICES, *GENERATED)
 
 
 def _whole() -> dict[str, Case]:
     cases = [*CASES.values(), *_WHOLE_ONLY]
-    unbuffered = [
-        replace(one, adapter="logminer_unbuffered", compact=True)
-        for one in cases
-        if one.adapter == "logminer" and _UNBUFFERED.fullmatch(one.name)
-    ]
-    return {f"{one.adapter}/{one.name}": one for one in (*unbuffered, *cases)}
+    return {f"{one.adapter}/{one.name}": one for one in (*of_other_adapters(cases), *cases)}
 
 
 WHOLE: Mapping[str, Case] = _whole()

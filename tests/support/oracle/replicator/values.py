@@ -10,7 +10,7 @@ from typing import Any
 
 from tests.support.oracle.model.tables import Column, Row
 from tests.support.oracle.model.types import CHARACTERS, OracleType
-from tests.support.oracle.model.values import Moment, moment
+from tests.support.oracle.model.values import Moment, moment, number_text
 
 _EPOCH = datetime(1970, 1, 1)
 _MICRO = timedelta(microseconds=1)
@@ -29,7 +29,8 @@ def value_text(type_: OracleType, value: Any) -> str:
     if value is None:
         return "null"
     if base in {"NUMBER", "FLOAT"}:
-        return f"{Decimal(value):f}"
+        # As JSON has numbers: with a digit before the point.
+        return re.sub(r"^(-?)\.", r"\g<1>0.", number_text(Decimal(value)))
     if base in {"BINARY_FLOAT", "BINARY_DOUBLE"}:
         # No more than six digits, as streams of C++ write them unless they are told otherwise.
         return f"{value:g}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from tests.support.oracle.model.database import OracleDatabase
 from tests.support.oracle.replicator.documents import Format
 from tests.support.oracle.replicator.server import ReplicatorServer
 from tests.support.oracle.scene import Scene
@@ -18,6 +19,7 @@ class World(Scene):
         queue_size: how many messages it keeps.
         buffer_bytes: the size of one of its buffers.
         rows: how many rows the table has.
+        database: the database; None: one of its own.
     """
 
     def __init__(
@@ -27,8 +29,9 @@ class World(Scene):
         queue_size: int = 65_536,
         buffer_bytes: int = 1 << 20,
         rows: int = 20,
+        database: OracleDatabase | None = None,
     ) -> None:
-        super().__init__(directory, rows=rows)
+        super().__init__(directory, database, rows=rows)
         self.replicator = self._stack.enter_context(
             ReplicatorServer(self.database, format_, queue_size=queue_size, buffer_bytes=buffer_bytes)
         )

@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from floodmark.codecs.arrays import as_mask
 from floodmark.codecs.raw_column import RawColumn
 from floodmark.connectors.oracle.redo.scanner import Side
 from floodmark.connectors.oracle.structures.table import Column, Table
@@ -63,6 +64,9 @@ class ShownRows(ABC):
     def _column(self, side: Side, number: int, column: Column, partial: Numbers, updated: bool) -> RawColumn:
         found = self._values(side, number)
         lacking = self._lacking(side, number, partial)
+        if column.comes_apart and not column.optional:
+            # Of rows as a whole the server shows what the log doesn't have as null.
+            lacking |= as_mask(pc.is_null(found))
         if not lacking.any():
             return RawColumn(found)
         unknown = lacking
