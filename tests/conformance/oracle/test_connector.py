@@ -27,7 +27,7 @@ from tests.support.oracle.replicator.server import ReplicatorServer
 MINED = [
     one for one in WHOLE.values() if one.adapter not in ("olr", "xstream") and one.name != "large_objects_differences"
 ]
-SPREAD = 5
+SPREAD = 12
 """``make test`` runs every so many of the generated cases and of other adapters', and ``make chaos`` the rest."""
 LEAVING_OUT = {"snapshots/unsupported_warn", "snapshots/unsupported_skip"}
 WHILE_CHANGES_COME = {"services/incremental_while_changes_come"}
