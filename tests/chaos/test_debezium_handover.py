@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from floodmark.cli.moving import Stores, export_offsets, import_offsets
+from floodmark.cli.offsets.moving import Stores, export_offsets, import_offsets
 from floodmark.demo.embedded import EmbeddedPostgres
 from floodmark.errors import OffsetError
 from floodmark.spark.checkpoint import Checkpoint

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from floodmark.cli.moving import Stores
+from floodmark.cli.offsets.moving import Stores
 from floodmark.debezium.offsets import find_offset
 from floodmark.errors import ConfigError, OffsetError
 from tests.support.jdbc import Target

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from floodmark.cli.moving import Stores, export_offsets, import_offsets, move
+from floodmark.cli.offsets.moving import Stores, export_offsets, import_offsets, move
 from floodmark.debezium.file_store import FileOffsets
 from floodmark.debezium.offsets import StoredOffset
 from floodmark.errors import FloodmarkError, OffsetError

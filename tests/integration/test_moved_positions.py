@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import psycopg
 import pytest
 
-from floodmark.cli.moving import Stores, export_offsets, import_offsets, move, reset, show_offsets
+from floodmark.cli.offsets.moving import Stores, export_offsets, import_offsets, move, reset, show_offsets
 from floodmark.debezium.file_store import FileOffsets
 from floodmark.debezium.offsets import StoredOffset
 from floodmark.errors import CheckpointError, OffsetError

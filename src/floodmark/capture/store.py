@@ -103,10 +103,18 @@ class SegmentStore:
 
         Only local directories can be locked.
         """
-        if isinstance(self._fs, fs.LocalFileSystem) and self._held is None:
+        self._let_go()
+        if not isinstance(self._fs, fs.LocalFileSystem):
+            return
+        # Another run may have removed the directory just now, and a network's filesystem may know no locks.
+        with suppress(OSError):
             self._held = os.open(self._path, os.O_RDONLY | os.O_CLOEXEC)
-            with suppress(OSError):  # a network's filesystem may know no locks
-                fcntl.flock(self._held, fcntl.LOCK_SH | fcntl.LOCK_NB)
+            fcntl.flock(self._held, fcntl.LOCK_SH | fcntl.LOCK_NB)
+
+    def _let_go(self) -> None:
+        if self._held is not None:
+            os.close(self._held)
+            self._held = None
 
     def take_over(self) -> None:
         """Remove what other runs of the same source left, and create this run's directory if one of them removed it.
@@ -124,12 +132,11 @@ class SegmentStore:
             self._fs.create_dir(self._path, recursive=True)
         except OSError as exc:
             raise self._unwritable(exc) from None
+        self._hold()
 
     def remove_all(self) -> None:
         """Remove the run's directory."""
-        if self._held is not None:
-            os.close(self._held)
-            self._held = None
+        self._let_go()
         self._try_remove(self._fs.get_file_info(self._path))
 
     def write(self, name: str, data: SegmentData) -> None:

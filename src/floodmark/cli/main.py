@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.markup import escape
 
 from floodmark.cli.logs import configure_logs
-from floodmark.cli.offsets import app as offsets_app
+from floodmark.cli.offsets.command import app as offsets_app
 from floodmark.cli.stopping import StoppedAtOnce
 from floodmark.errors import ConfigError, FloodmarkError
 from floodmark.spark.pipelines.file import load_file

@@ -37,7 +37,7 @@ def show(
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
     """Show the position of a pipeline, running or not, and Debezium's offsets."""
-    from floodmark.cli.moving import Stores, show_offsets
+    from floodmark.cli.offsets.moving import Stores, show_offsets
 
     show_offsets(pipeline, sink, Stores(debezium, None, store_settings), as_json)
 
@@ -53,7 +53,7 @@ def import_command(
     yes: Yes = False,
 ) -> None:
     """Let a stopped pipeline go on where a connector of Debezium has stopped, without a gap or a snapshot."""
-    from floodmark.cli.moving import Stores, import_offsets
+    from floodmark.cli.offsets.moving import Stores, import_offsets
 
     import_offsets(pipeline, sink, Stores(debezium, history, store_settings, connector_name), yes)
 
@@ -69,7 +69,7 @@ def export_command(
     yes: Yes = False,
 ) -> None:
     """Let a connector of Debezium go on where a stopped pipeline has stopped, without a gap or a snapshot."""
-    from floodmark.cli.moving import Stores, export_offsets
+    from floodmark.cli.offsets.moving import Stores, export_offsets
 
     export_offsets(pipeline, sink, Stores(debezium, history, store_settings, connector_name), yes)
 
@@ -87,7 +87,7 @@ def set_command(
     yes: Yes = False,
 ) -> None:
     """Let a stopped pipeline go on at a position. Changes that it passes over are lost, and told as a gap."""
-    from floodmark.cli.moving import move
+    from floodmark.cli.offsets.moving import move
 
     move(pipeline, sink, position, yes)
 
@@ -95,7 +95,7 @@ def set_command(
 @app.command("skip-to-latest")
 def skip_to_latest(pipeline: PipelinePath, sink: Sink = None, yes: Yes = False) -> None:
     """Let a stopped pipeline go on at the end of the log. Changes before it are lost, and told as a gap."""
-    from floodmark.cli.moving import move
+    from floodmark.cli.offsets.moving import move
 
     move(pipeline, sink, None, yes)
 
@@ -103,6 +103,6 @@ def skip_to_latest(pipeline: PipelinePath, sink: Sink = None, yes: Yes = False) 
 @app.command("reset")
 def reset_command(pipeline: PipelinePath, sink: Sink = None, yes: Yes = False) -> None:
     """Let a stopped pipeline begin as a new one."""
-    from floodmark.cli.moving import reset
+    from floodmark.cli.offsets.moving import reset
 
     reset(pipeline, sink, yes)
