@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import random
+import subprocess
+import sys
 from collections.abc import Callable, Sequence
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -15,8 +19,16 @@ from floodmark.connectors.oracle.redo.scanner import Form, Side
 from floodmark.connectors.oracle.redo.statements import StatementReader
 from floodmark.connectors.oracle.redo.steps import MOST
 from floodmark.connectors.oracle.redo.values import Statements
+from tests.support.patience import within
+from tests.support.small_disk import SmallDisk, fill
 
 FEW = 63
+READING = """
+import pyarrow as pa
+from floodmark.connectors.oracle.redo.statements import StatementReader
+statement = 'delete from "S"."T" where "A" = ' + "'1';"
+print(len(StatementReader(("A",)).read(pa.array([statement])).forms))
+"""
 COLUMNS = ["ID", "NAME", "AT", "DOC", "Ж", "FLAG", "UNTIL", "N", "A B"]
 TEXTS = [
     "'",
@@ -181,3 +193,20 @@ def test_more_gaps_than_are_kept() -> None:
     assert read.problems == {}
     for column in range(2):
         assert read.texts(Side.OLD, column).to_pylist() == list(map(str, numbers))
+
+
+def test_a_full_disk_keeps_no_machine_code(tmp_path: Path) -> None:
+    disk = SmallDisk(tmp_path / "disk", "1m")
+    try:
+        fill(disk.seen, 3)
+        done = subprocess.run(
+            [*disk.command, sys.executable, "-c", READING],
+            env=os.environ | {"NUMBA_CACHE_DIR": str(tmp_path / "disk")},
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=within(120),
+        )
+    finally:
+        disk.close()
+    assert done.stdout == "2\n", done.stderr[-2000:]

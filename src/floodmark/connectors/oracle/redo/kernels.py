@@ -88,8 +88,8 @@ def compiled(signature: object) -> Callable[[Callable[P, R]], Callable[P, R]]:
     def decorate(function: Callable[P, R]) -> Callable[P, R]:
         try:
             found: Callable[P, R] = numba.njit(signature, nogil=True, cache=True)(function)
-        except RuntimeError:
-            # There is no folder to keep it in, so each process compiles it.
+        except (RuntimeError, OSError):
+            # There is no folder to keep it in, or no room there, so each process compiles it.
             found = numba.njit(signature, nogil=True)(function)
         return found
 
