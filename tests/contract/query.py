@@ -197,7 +197,9 @@ class Query:
         """Copy what ``state.dir`` holds that is more than a cache."""
         for name in self.connector.kept:
             for found in self.state.glob(f"*/{name}"):
-                shutil.copytree(found, directory / found.relative_to(self.state))
+                # A file that is being written has another name until it is whole.
+                whole = shutil.ignore_patterns(".*")
+                shutil.copytree(found, directory / found.relative_to(self.state), ignore=whole)
         return directory
 
     def resumed(self, directory: Path, number: int, planned: bool = False) -> Query:

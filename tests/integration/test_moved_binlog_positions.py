@@ -177,9 +177,7 @@ def test_offsets_that_can_not_be_taken_over(taken: Taken) -> None:
     assert not (taken.directory / "checkpoint").exists()
     taken.take_over(by_file)
     assert taken.ids() == [1]
-    taken.server.execute("FLUSH BINARY LOGS")
-    purge = taken.end()["file"]
-    taken.server.execute(f"PURGE BINARY LOGS TO '{purge}'")
+    taken.server.purge_old_logs()
     with pytest.raises(FloodmarkError, match="purged or removed"):
         taken.take_over(by_file)
 

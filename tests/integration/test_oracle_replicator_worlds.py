@@ -424,9 +424,9 @@ def test_a_server_that_hangs(world: World) -> None:
     ("garbage", "words"),
     [
         (struct.pack("<I", 0xFFFFFFFE), "announces a message"),
-        (struct.pack("<I", 4) + b"\xff\xff\xff\xff", "no JSON document"),
+        (struct.pack("<I", 4) + b"\xff\xff\xff\xff", "no document"),
         (struct.pack("<I", 9) + b'{"scn":1,', "can't be read"),
-        (struct.pack("<I", 2) + response(5), "protocol buffers"),
+        (struct.pack("<I", 2) + response(5), "no protocol buffer"),
         (struct.pack("<I", 39) + b'{"c_scn":1,"c_idx":1,"tm":1,"xid":null}', "no payload"),
     ],
 )

@@ -184,6 +184,7 @@ class Model:
         if signal.type == "execute-snapshot" and names:
             self._execute(signal.id, names, isinstance(data, dict) and data.get("type") == "blocking")
         elif signal.type == "stop-snapshot" and isinstance(data, dict):
+            self.logged += [("signal_matches_no_table", signal.id) for name in names if name not in self.queue]
             self._stop(names or list(TABLES))
         elif signal.type in ("pause-snapshot", "resume-snapshot"):
             wanted = signal.type == "pause-snapshot"

@@ -7,11 +7,11 @@ is written before the plan is carried out; the checkpoint, or Debezium's store, 
 from __future__ import annotations
 
 import importlib.util
-import time
 import uuid
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 
 from pyarrow import fs
 
@@ -69,7 +69,7 @@ class Mover:
         self._pipeline = pipeline
         self._options: CommonOptions = pipeline.options
         self._checkpoint = Checkpoint(pipeline.checkpoint)
-        self.stamp = stamp or time.strftime("%Y%m%d-%H%M%S", time.gmtime())
+        self.stamp = stamp or f"{datetime.now(UTC):%Y%m%d-%H%M%S-%f}"
 
     def delivered(self) -> Offset | None:
         """Return the offset of the last finished micro-batch; None if the query hasn't begun.

@@ -432,10 +432,14 @@ def _ended(process: subprocess.Popen[str]) -> None:
         process.wait(STOP_TIMEOUT_S)
 
 
-def compiled(source: Path) -> Path:
+def compiled(source: Path, jars: Sequence[Path] = ()) -> Path:
     """Compile a Java file, or all of a folder, unless that was done before; return the folder of the class files.
 
     What else a folder has is copied beside them.
+
+    Args:
+        source: the file, or the folder.
+        jars: what it needs; Debezium's if there are none.
     """
     found = sorted(one for one in source.rglob("*") if one.is_file()) if source.is_dir() else [source]
     digest = hashlib.sha256(b"\0".join(one.read_bytes() for one in found)).hexdigest()[:16]
@@ -447,7 +451,8 @@ def compiled(source: Path) -> Path:
     with tempfile.TemporaryDirectory(dir=cache) as scratch:
         classes = Path(scratch) / "classes"
         sources = [str(one) for one in found if one.suffix == ".java"]
-        command = ["javac", "-d", str(classes), "-cp", f"{libraries()}{os.sep}*", *sources]
+        path = os.pathsep.join(map(str, jars)) if jars else f"{libraries()}{os.sep}*"
+        command = ["javac", "-d", str(classes), "-cp", path, *sources]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         if done.returncode != 0:
             raise DebeziumError(f"javac failed: {done.stderr}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -39,7 +40,7 @@ def schema_changes(case: Case, of_snapshot: bool) -> list[dict[str, Any]]:
 @pytest.mark.parametrize("case", CASES.values(), ids=lambda case: f"{case.adapter}-{case.name}")
 def test_tables_of_the_dictionary(case: Case) -> None:
     names = BEFORE if case.name in {one.name for one in DDL} else case.tables
-    case = Case(case.name, case.setup, case.steps, case.options, case.adapter, list(names))
+    case = replace(case, tables=tuple(names))
     tables = [one.definition for one in structures_of(case, case.prepared()).values()]
     ours = {table_id(one): described_table(one, comments_of(case)) for one in tables}
     theirs = {

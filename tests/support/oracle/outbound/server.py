@@ -13,11 +13,27 @@ from bisect import bisect_right
 from pathlib import Path
 from types import TracebackType
 
-from tests.conformance.debezium.debezium import compiled, libraries
+from tests.conformance.debezium.debezium import compiled
+from tests.support.maven import jar
 from tests.support.oracle.model.database import OracleDatabase, OutboundState
 from tests.support.oracle.outbound.records import Record, RecordMaker, before_all_of
 
 JAVA = Path(__file__).with_name("java").resolve()
+JARS = {
+    "com/oracle/database/jdbc/ojdbc11/23.26.1.0.0/ojdbc11-23.26.1.0.0.jar": (
+        "94ff71df1cb409bf355b61f2e485994231cda233f918594f63b605a4da92c792"
+    ),
+    "com/fasterxml/jackson/core/jackson-core/2.21.2/jackson-core-2.21.2.jar": (
+        "12e8655b100267b44d0f14d01b1f5082a5105e616174dc4307be1a761e92407b"
+    ),
+    "com/fasterxml/jackson/core/jackson-databind/2.21.2/jackson-databind-2.21.2.jar": (
+        "8c982f01f148d805f0aaac2339011244757e0df7c6ff8951f2fa3f433b8ed849"
+    ),
+    "com/fasterxml/jackson/core/jackson-annotations/2.21/jackson-annotations-2.21.jar": (
+        "53ca085f4a150f703f49e1aabd935bd03b43e1ea3d55d135438292af22cef56b"
+    ),
+}
+"""Oracle's driver, and what the stand-in's classes read JSON with."""
 AT_ONCE = 500
 IDLE_S = 0.02
 BUSY = "26812 ORA-26812: An active session currently attached to XStream server"
@@ -29,8 +45,8 @@ class OutboundError(Exception):
 
 def class_path() -> str:
     """Return the class path of the stand-in's Java classes, and of the classes of Oracle's driver."""
-    jars = [str(libraries() / name) for name in os.listdir(libraries()) if name.startswith(("ojdbc", "jackson-"))]
-    return os.pathsep.join([str(compiled(JAVA)), *sorted(jars)])
+    jars = [jar(path, digest, "ojdbc") for path, digest in JARS.items()]
+    return os.pathsep.join(map(str, [compiled(JAVA, jars), *jars]))
 
 
 class OutboundServer:

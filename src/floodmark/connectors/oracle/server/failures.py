@@ -46,6 +46,9 @@ UNREADABLE = frozenset(
 we think that it is."""
 LOCKED = frozenset((54, 60, 4021, 30006))
 TOO_LONG = frozenset((1013, 40, 3136, 12170))
+UNREADABLE_FILE, NO_DICTIONARY = 1284, 1371
+_ARCHIVED = "Check that the archived logs are where V$ARCHIVED_LOG says."
+_FILES = f"{_ARCHIVED[:-1]}, and the dictionary where log.mining.strategy and log.mining.path.dictionary say."
 _TIMEOUTS = ("DPY-4024", "DPI-1067")
 _DRIVER_LOST = ("DPY-4011", "DPY-1001", "DPY-6005", "DPY-6000", "DPY-6003", "DPY-4005", "DPY-6002")
 _SIMILAR = re.compile(r"\(Similar to ORA-(\d+)\)")
@@ -110,7 +113,7 @@ def statement_error(exc: Exception, doing: str, cure: str = "") -> FloodmarkErro
     if code in LOCKED:
         return LockTimeoutError(refused, "End the session that holds the lock.")
     if code in UNREADABLE:
-        return UnreadableLogError(refused, "Check that the archived logs are where V$ARCHIVED_LOG says.")
+        return UnreadableLogError(refused, _FILES if code in (UNREADABLE_FILE, NO_DICTIONARY) else _ARCHIVED)
     if code in NO_RIGHT:
         return PrivilegeError(refused, cure or "`floodmark check` lists the statements that grant what is needed.")
     if code in PDB:
