@@ -10,13 +10,13 @@ from tests.conformance.oracle.cases.case import Case
 
 _ONLY_BUFFERED = re.compile(
     r"large_objects_differences|snapshots/incremental.*|"
-    r"services/(notifications_of_signals|filtered_by_signal|incremental_while_changes_come)"
+    r"services/(filtered_by_signal|incremental_while_changes_come)"
 )
 """Names of cases about which rows are put together here, which LogMiner itself does with the other adapter; and those
 with incremental snapshots, which Debezium's adapter didn't deliver on the stand-in within a minute."""
 _NOT_REPLICATED = re.compile(
     r"snapshots/unsupported_(skip|warn)|edges/floats|large_objects_(differences|random|base64.*)|"
-    r"snapshots/blocking|services/notifications_of_signals"
+    r"snapshots/blocking"
 )
 """Names of cases with what OpenLogReplicator never shows, or cannot show: infinities aren't JSON; and those with
 blocking snapshots, which Debezium's adapter didn't deliver on the stand-in within a minute."""

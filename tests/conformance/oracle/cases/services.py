@@ -167,22 +167,6 @@ SERVICES = (
     replace(
         _case("notifications_no_data", [_changes(0)], _CAPTURED, _NOTIFIED, {"snapshot.mode": "no_data"}), reads=False
     ),
-    _case(
-        "notifications_of_signals",
-        [
-            _changes(0),
-            Pause(),
-            _snapshot("incremental", _A, _BARE),
-            Pause(_TOLD, 2),
-            _changes(4),
-            _snapshot("blocking", _B),
-            Pause(_TOLD, 3),
-            _changes(8),
-        ],
-        _SIGNALS,
-        _NOTIFIED,
-        {"incremental.snapshot.chunk.size": "6"},
-    ),
     _case("heartbeats", [_changes(0), Pause(), _changes(4)], _BEATING),
     _case("heartbeats_schemas", [_changes(0), Pause(), _changes(4)], _BEATING, _SCHEMAS),
     _case("heartbeats_prefix", [_changes(0), Pause(), _changes(4)], _BEATING, {"topic.heartbeat.prefix": "beats-of"}),
