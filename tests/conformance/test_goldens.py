@@ -119,4 +119,6 @@ def test_enough_is_compared() -> None:
 def test_goldens_are_json(connector: str) -> None:
     for case in cases_of(connector):
         for golden in load(case.name, connector):
-            assert golden.value is None or json.loads(golden.value)
+            # ExtractNewRecordState writes a delete as the text null.
+            is_null = golden.value == "null" and "transforms" in case.options
+            assert golden.value is None or is_null or json.loads(golden.value)
