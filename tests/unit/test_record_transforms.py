@@ -16,10 +16,10 @@ from floodmark.connectors.postgres.options import PostgresOptions
 from floodmark.errors import ConfigError, SourceStateError
 from floodmark.events.columns import KEPT_ROWS, EventGroup, assemble, header_lists
 from floodmark.events.connect_schema import field_schema, struct
-from floodmark.events.json_text import Fragment, dumps, string
+from floodmark.events.json_text import Fragment, Text, dumps, string
 from floodmark.transforms.chain import Chain
 from floodmark.transforms.envelopes import envelopes
-from floodmark.transforms.records import Header, Records, Struct, Text, Written, plain
+from floodmark.transforms.records import Header, Records, Struct, Written, plain
 from tests.support.options import REQUIRED
 
 EXTRACT = "io.debezium.transforms.ExtractNewRecordState"

@@ -9,12 +9,11 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from floodmark.changes.changes import C, Rows
-from floodmark.changes.layout_groups import Text
 from floodmark.changes.table_version import KeyHeader, TableVersion
 from floodmark.codecs.raw_column import RawColumn, take_columns
 from floodmark.config.common import CommonOptions
 from floodmark.events.columns import EventGroup
-from floodmark.events.json_text import Fragment, Pieces
+from floodmark.events.json_text import Fragment, Pieces, Text
 
 NEW_KEY, OLD_KEY = "__debezium.newkey", "__debezium.oldkey"
 
@@ -76,9 +75,10 @@ class ChangeEvents:
         after = version.encode(take_columns(new, index))
         if not self._options.skips(self._delete):
             header = NEW_KEY, version.keys(after, len(index), bare=True)
-            yield self.event(part, "d", before, None, DELETED, header)
+            deleted = self.event(part, "d", before, None, DELETED, header)
+            yield deleted
             if version.tombstones:
-                yield self._tombstone(part, before, header)
+                yield self._tombstone(part, before, deleted, header)
         if self._options.skips(self._create):
             return
         header = OLD_KEY, version.keys(before, len(index), bare=True)
@@ -112,9 +112,10 @@ class ChangeEvents:
             complete: whether all columns of the old rows are known.
         """
         before = rows.version.encode_old(old, complete)
-        yield self.event(rows, "d", before, None, DELETED)
+        deleted = self.event(rows, "d", before, None, DELETED)
+        yield deleted
         if rows.version.tombstones:
-            yield self._tombstone(rows, before)
+            yield self._tombstone(rows, before, deleted)
 
     def truncates(self, rows: Rows[C], table: int = 0) -> EventGroup:
         """Return the events of truncates.
@@ -158,11 +159,19 @@ class ChangeEvents:
         )
         return self._group(rows, operation, columns, sub)
 
-    def _tombstone(self, rows: Rows[C], row: Sequence[Fragment], header: KeyHeader | None = None) -> EventGroup:
-        block = self._block(rows, "d", DELETED)
-        columns = rows.version.tombstone_columns(
-            len(rows), row, rows.source, block, topic=rows.names.topic, header=header
-        )
+    def _tombstone(
+        self, rows: Rows[C], row: Sequence[Fragment], deleted: EventGroup, header: KeyHeader | None = None
+    ) -> EventGroup:
+        if rows.version.has_transforms:
+            block = self._block(rows, "d", DELETED)
+            columns = rows.version.tombstone_columns(
+                len(rows), row, rows.source, block, topic=rows.names.topic, header=header
+            )
+        else:
+            shared: dict[str, pa.Array] = {
+                name: deleted.columns[name] for name in ("key", "headers") if name in deleted.columns
+            }
+            columns = {**shared, "value": pa.nulls(len(rows), pa.string())}
         return self._group(rows, "d", columns, TOMBSTONE)
 
     def _block(self, rows: Rows[C], operation: str, sub: int) -> Pieces | None:

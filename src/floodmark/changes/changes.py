@@ -10,10 +10,10 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from floodmark.changes.layout_groups import TableNames, Text
+from floodmark.changes.layout_groups import TableNames
 from floodmark.changes.structure import Structure
 from floodmark.changes.table_version import TableVersion
-from floodmark.events.json_text import Pieces, of_rows
+from floodmark.events.json_text import Pieces, Text, of_rows
 
 INSERT, UPDATE, DELETE, TRUNCATE = (ord(letter) for letter in "IUDT")
 OPERATIONS = {INSERT: "c", UPDATE: "u", DELETE: "d", TRUNCATE: "t"}

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -17,9 +16,8 @@ from numpy.typing import NDArray
 from floodmark.changes.column_plan import plan_key
 from floodmark.changes.structure import Structure
 from floodmark.config.common import CommonOptions
+from floodmark.events.json_text import Text
 from floodmark.events.topics import table_topic
-
-Text: TypeAlias = str | pa.StringArray
 
 
 @dataclass(frozen=True)

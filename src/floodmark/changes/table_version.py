@@ -21,13 +21,13 @@ from floodmark.errors import DecodeError, describe
 from floodmark.events.columns import EVENT_SCHEMA, EventGroup, assemble, header_lists
 from floodmark.events.connect_schema import Raw, field_schema
 from floodmark.events.envelope import EnvelopeBuilder
-from floodmark.events.json_text import Fragment, closed, string
+from floodmark.events.json_text import Fragment, Text, closed, string
 from floodmark.events.names import adjusted_schema_name
 from floodmark.events.topics import table_topic
 from floodmark.json_data import Json
 from floodmark.transforms.chain import Chain
 from floodmark.transforms.envelopes import envelopes
-from floodmark.transforms.records import Header, Records, Text
+from floodmark.transforms.records import Header, Records
 
 KeyHeader: TypeAlias = tuple[str, pa.StringArray]
 """The name of a header, and the keys that are its values, as JSON."""
@@ -114,6 +114,11 @@ class TableVersion:
         """Whether a delete is followed by a tombstone."""
         return self._tombstones
 
+    @property
+    def has_transforms(self) -> bool:
+        """Whether transforms are applied to events."""
+        return self._chain is not None
+
     def columns(
         self,
         operation: str,
@@ -158,7 +163,7 @@ class TableVersion:
         topic: Text = "",
         header: KeyHeader | None = None,
     ) -> dict[str, pa.Array]:
-        """Return the output columns of the tombstones that follow the deletes of rows.
+        """Return the output columns of the tombstones that follow the deletes of rows, as transforms make them.
 
         Args:
             rows: how many.
@@ -168,10 +173,8 @@ class TableVersion:
             topic: where they go.
             header: a header that they have.
         """
+        assert self._chain is not None
         keys = self.keys(row, rows)
-        if self._chain is None:
-            columns = {"key": keys, "value": pa.nulls(rows, pa.string())}
-            return columns if header is None else {**columns, "headers": header_lists([header], rows)}
         deleted = envelopes(self.builder.schema, "d", rows, row[: len(self._row)], None, source, transaction)
         records = Records(rows, topic, keys, None, _headers(header), np.arange(rows), deleted)
         return self._chain.columns(records)

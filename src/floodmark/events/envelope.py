@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from functools import cached_property
 
 import pyarrow as pa
 
@@ -38,13 +39,18 @@ class EnvelopeBuilder:
         self.topic = topic
         self.fields = list(fields)
         self.key = list(key)
-        self.schema = envelope_schema(topic, schemas, source_schema)
+        self._schemas, self._source_schema = schemas, source_schema
         self._key_start = self._value_start = self._end = ""
         if with_schemas:
             key_schema = struct(key_schemas, False, f"{topic}.Key")
             self._key_start = schema_start(key_schema)
             self._value_start = schema_start(self.schema)
             self._end = "}"
+
+    @cached_property
+    def schema(self) -> ConnectSchema:
+        """The Connect schema of the envelopes."""
+        return envelope_schema(self.topic, self._schemas, self._source_schema)
 
     def keys(self, fields: Sequence[Fragment], rows: int, bare: bool = False) -> pa.StringArray:
         """Return the keys, shape (rows,); null for a table without key.

@@ -180,7 +180,9 @@ def closed(fragment: Fragment) -> pa.StringArray:
     return text.fill_null("null") if text.null_count else text
 
 
-Pieces: TypeAlias = list[str | pa.StringArray]
+Text: TypeAlias = str | pa.StringArray
+"""One text for all rows, or one a row, shape (rows,)."""
+Pieces: TypeAlias = list[Text]
 """Pieces of a text, each either the same for all rows or an array with one text a row."""
 
 

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from typing import cast
 
 from floodmark.events.connect_schema import ConnectSchema
-from floodmark.events.json_text import Fragment
-from floodmark.transforms.records import Struct, Text, Values, Written
+from floodmark.events.json_text import Fragment, Text
+from floodmark.transforms.records import Struct, Values, Written
 
 
 def envelopes(

@@ -15,12 +15,9 @@ import pyarrow.json
 from numpy.typing import NDArray
 
 from floodmark.events.connect_schema import ConnectSchema, Raw, field_schema
-from floodmark.events.json_text import Fragment, Joiner, dumps, string
+from floodmark.events.json_text import Fragment, Joiner, Text, dumps, string
 from floodmark.json_data import Json
 from floodmark.transforms.written_fields import find_field
-
-Text: TypeAlias = str | pa.StringArray
-"""One text for all records, or one a record."""
 
 _ARROW = {"string": pa.string(), "int32": pa.int64(), "int64": pa.int64(), "boolean": pa.bool_()}
 

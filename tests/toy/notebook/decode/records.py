@@ -18,10 +18,11 @@ from numpy.typing import NDArray
 
 from floodmark.capture.segment import SegmentData
 from floodmark.changes.changes import DELETE, INSERT, UPDATE
-from floodmark.changes.layout_groups import TableNames, Text
+from floodmark.changes.layout_groups import TableNames
 from floodmark.codecs.arrays import text_of
 from floodmark.codecs.raw_column import RawColumn
 from floodmark.errors import DecodeError
+from floodmark.events.json_text import Text
 from tests.toy.notebook.database.notebook import Table
 from tests.toy.notebook.decode.structure import TableStructure
 from tests.toy.notebook.position import CHANGE_DIGITS, NUMBER_DIGITS, parse, position

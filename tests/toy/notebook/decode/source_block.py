@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from floodmark._version import __version__
-from floodmark.changes.layout_groups import Text
 from floodmark.events.connect_schema import field_schema, source_struct
-from floodmark.events.json_text import dumps
+from floodmark.events.json_text import Text, dumps
 from tests.toy.notebook.database.notebook import SCHEMA
 
 SOURCE_SCHEMA = source_struct(

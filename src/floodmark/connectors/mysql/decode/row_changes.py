@@ -10,13 +10,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from floodmark.changes.layout_groups import TableNames, Text
+from floodmark.changes.layout_groups import TableNames
 from floodmark.codecs.arrays import text_of
 from floodmark.connectors.mysql import source_block
 from floodmark.connectors.mysql.decode.events import Events
 from floodmark.connectors.mysql.decode.structure import TableStructure
 from floodmark.connectors.mysql.position import Position, event_places, positions, within_payload
-from floodmark.events.json_text import Joiner, Pieces, closed, dumps, of_rows, string
+from floodmark.events.json_text import Joiner, Pieces, Text, closed, dumps, of_rows, string
 
 Numbers = NDArray[np.int64]
 

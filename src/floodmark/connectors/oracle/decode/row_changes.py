@@ -12,12 +12,12 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from floodmark.changes.changes import TRUNCATE
-from floodmark.changes.layout_groups import TableNames, Text
+from floodmark.changes.layout_groups import TableNames
 from floodmark.codecs.arrays import text_of
 from floodmark.connectors.oracle import source_block
 from floodmark.connectors.oracle.decode.structure import TableStructure
 from floodmark.connectors.oracle.position import Position, positions
-from floodmark.events.json_text import Joiner, Pieces, closed, string
+from floodmark.events.json_text import Joiner, Pieces, Text, closed, string
 
 Numbers = NDArray[np.int64]
 

@@ -13,7 +13,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from floodmark.capture.segment import SegmentData
-from floodmark.changes.layout_groups import TableNames, Text
+from floodmark.changes.layout_groups import TableNames
 from floodmark.connectors.postgres.decode.record_checks import check_order, record_kinds
 from floodmark.connectors.postgres.decode.relation import Relation
 from floodmark.connectors.postgres.decode.segment_header import (
@@ -56,6 +56,7 @@ from floodmark.connectors.postgres.wire.messages import (
     WAL_LSN,
 )
 from floodmark.errors import DecodeError
+from floodmark.events.json_text import Text
 
 _COUNTED = np.zeros(256, bool)
 _COUNTED[list(CHANGES)] = True
