@@ -2,16 +2,10 @@
 
 from __future__ import annotations
 
-import os
-import shutil
-import stat
 from collections.abc import Mapping
-from pathlib import Path
 
-from pyarrow import fs
-
-from floodmark.capture.files import write_durably
 from floodmark.debezium.java_objects import JavaDataError, read_bytes_map, write_bytes_map
+from floodmark.debezium.kept_file import KeptFile
 from floodmark.debezium.offsets import STORE_CURE
 from floodmark.errors import OffsetError
 
@@ -19,22 +13,8 @@ MAX_BYTES = 64 << 20
 """A connector's offset has some hundred bytes, and some thousand per incremental snapshot."""
 
 
-class FileOffsets:
-    """An ``OffsetStore`` in the file that ``offset.storage.file.filename`` names.
-
-    Args:
-        path: the file.
-        stamp: what the name of a copy ends with.
-    """
-
-    def __init__(self, path: Path, stamp: str = "") -> None:
-        self._path = path
-        self._stamp = stamp
-
-    @property
-    def place(self) -> str:
-        """Names the file."""
-        return f"the file {self._path}"
+class FileOffsets(KeptFile):
+    """An ``OffsetStore`` in the file that ``offset.storage.file.filename`` names."""
 
     def read(self) -> Mapping[bytes, bytes | None]:
         """Return all values by their keys."""
@@ -59,14 +39,4 @@ class FileOffsets:
         """Set one value; the former file is copied beside it, and the new one has its mode."""
         found = dict(self.read()) if self._path.exists() else {}
         found[key] = value
-        copy = ""
-        try:
-            if self._path.exists():
-                copy = f"{self._path}.backup-{self._stamp}"
-                shutil.copy2(self._path, copy)
-            write_durably(fs.LocalFileSystem(), os.path.abspath(self._path), [write_bytes_map(found.items())])
-            if copy:
-                os.chmod(self._path, stat.S_IMODE(os.stat(copy).st_mode))
-        except OSError as exc:
-            raise OffsetError(f"Cannot write {self.place}: {exc}.", "Check its directory's permissions.") from None
-        return copy
+        return self.replace([write_bytes_map(found.items())])

@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 import json
-import shutil
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import Protocol
 
-from pyarrow import fs
-
-from floodmark.capture.files import write_durably
+from floodmark.debezium.kept_file import KeptFile
 from floodmark.errors import OffsetError
 from floodmark.json_data import Json
 
@@ -43,22 +39,8 @@ class HistoryStore(Protocol):
         """
 
 
-class FileHistory:
-    """A ``HistoryStore`` in a file.
-
-    Args:
-        path: the file.
-        stamp: what the name of a copy ends with.
-    """
-
-    def __init__(self, path: Path, stamp: str = "") -> None:
-        self._path = path
-        self._stamp = stamp
-
-    @property
-    def place(self) -> str:
-        """Names the file."""
-        return f"the file {self._path}"
+class FileHistory(KeptFile):
+    """A ``HistoryStore`` in a file."""
 
     def read(self) -> Iterator[Mapping[str, Json]]:
         """Yield the records, the oldest first."""
@@ -73,15 +55,7 @@ class FileHistory:
     def write(self, records: Sequence[Mapping[str, Json]]) -> str:
         """Replace the records, and return where the former file was copied to; empty if there was none."""
         lines = [json.dumps(one, separators=(",", ":"), ensure_ascii=False).encode() + b"\n" for one in records]
-        copy = ""
-        try:
-            if self._path.exists():
-                copy = f"{self._path}.backup-{self._stamp}"
-                shutil.copy2(self._path, copy)
-            write_durably(fs.LocalFileSystem(), str(self._path.absolute()), lines)
-        except OSError as exc:
-            raise OffsetError(f"Cannot write {self.place}: {exc}.", "Check its directory's permissions.") from None
-        return copy
+        return self.replace(lines)
 
     def _record(self, line: bytes, number: int) -> Mapping[str, Json]:
         try:
