@@ -4,19 +4,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import replace
-
-import numpy as np
-import pyarrow as pa
 
 from floodmark.capture.log_stream import Cut
-from floodmark.connectors.oracle.capture.cutting import Cutter, segments_of
-from floodmark.connectors.oracle.capture.left_out import leave_out
+from floodmark.connectors.oracle.capture.cutting import Cutter
+from floodmark.connectors.oracle.capture.sent_changes import Taker, last_number
 from floodmark.connectors.oracle.capture.stream import CaptureState
 from floodmark.connectors.oracle.continuity.check import prove
 from floodmark.connectors.oracle.continuity.resume_point import ResumePoint
-from floodmark.connectors.oracle.ddl.changes import Kind
-from floodmark.connectors.oracle.decode.segment import Part
 from floodmark.connectors.oracle.decode.signal_rows import signals_in
 from floodmark.connectors.oracle.options import OracleOptions
 from floodmark.connectors.oracle.position import Position, behind
@@ -42,10 +36,6 @@ out by the numbers where transactions began, so it would leave out long ones."""
 _WITHOUT_CHECKPOINT_S = 60
 """No two commits this far apart are sent without a checkpoint between them."""
 _NUMBER = "SEQUENCE#"
-_GONE_CURE = (
-    "Ways out: leave the table out; read it again later (execute-snapshot) with "
-    "event.processing.failure.handling.mode=warn, which tells of the gap and goes on."
-)
 
 
 class ReplicatorStream:
@@ -98,6 +88,7 @@ class ReplicatorStream:
         self._cutter = Cutter(
             position, options.segment_bytes, lambda data: signals_in(data, options), options.whole_transactions
         )
+        self._taker = Taker(options, self._state, self._cutter, self._delivered)
         self._state.schema.rewind(position)
         self._idle = position
         self._stalls = False
@@ -248,24 +239,16 @@ class ReplicatorStream:
             )
         self._last = place
         self._require_checkpoints(found.seconds)
-        rows = self._undelivered(found)
+        rows = self._taker.undelivered(found)
         if not len(rows):
             self._confirmations.reached(self._upto, found.key)
             return
         if found.is_statement:
-            self._follow(found, rows)
+            self._taker.follow(found, rows, rows)
         else:
-            self._add(found, rows)
-        self._upto = str(place.end() if found.ends else place.at(_last_number(rows)))
+            self._taker.add(found, rows)
+        self._upto = str(place.end() if found.ends else place.at(last_number(rows)))
         self._confirmations.reached(self._upto, found.key)
-
-    def _undelivered(self, found: Changes) -> pa.Table:
-        """Return the changes that come behind the position that was opened."""
-        place, delivered = found.commit, self._delivered
-        if place.commit != delivered.commit:
-            return found.rows if place.commit > delivered.commit else found.rows.slice(0, 0)
-        numbers = found.rows[_NUMBER].to_numpy()
-        return found.rows.slice(int(np.searchsorted(numbers, delivered.number, side="right")))
 
     def _require_checkpoints(self, seconds: int) -> None:
         since = self._since_checkpoint
@@ -277,32 +260,6 @@ class ReplicatorStream:
                 "them. Without checkpoints nobody can tell whether it still has all that wasn't delivered.",
                 "Set flags of the source, with the bits 4096 (checkpoints) and 32 (statements about tables): 4128.",
             )
-
-    def _add(self, found: Changes, rows: pa.Table) -> None:
-        tables, missing = self._state.schema.tables_of(rows, found.commit.scn)
-        for name in missing:
-            what = f"The log has changes of {name}, which the dictionary doesn't have any more."
-            leave_out(self._options, self._state.gaps, found.commit.scn, what, _GONE_CURE)
-        first_scn, first_seconds = rows["SCN"][0].as_py(), rows["TIMESTAMP"][0].value
-        for begin, end in segments_of(rows, self._options.segment_bytes):
-            some = rows.slice(begin, end - begin)
-            ends = found.ends and end == len(rows)
-            done = some[_NUMBER][0].as_py() - 1
-            part = Part(
-                *(found.commit, found.seconds, first_scn, first_seconds, done, len(some), ends, _last_number(some))
-            )
-            self._cutter.add(part, some, tables)
-
-    def _follow(self, found: Changes, rows: pa.Table) -> None:
-        """Follow a statement about tables."""
-        place, number = found.commit, _last_number(rows)
-        for kind, logged in self._state.schema.follow(rows, place.scn):
-            part = Part(place, found.seconds, place.scn, found.seconds, number - 1, 1, found.ends, number)
-            if kind is Kind.TRUNCATE:
-                if not self._options.skips("t"):
-                    self._cutter.add(part, rows, self._state.schema.tables)
-            elif logged.changes and self._options.include_schema_changes:
-                self._cutter.add(part.without(1), rows.slice(0, 0), {}, replace(logged, thread=0))
 
     def _remember(self, position: str) -> None:
         """Record what belongs to a position, once: an offset may have it."""
@@ -372,7 +329,3 @@ class ReplicatorStream:
         conn, self._conn = self._conn, None
         if conn is not None:
             close(conn)
-
-
-def _last_number(rows: pa.Table) -> int:
-    return int(rows[_NUMBER][-1].as_py())

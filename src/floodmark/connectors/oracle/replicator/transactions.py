@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import pyarrow as pa
 
+from floodmark.connectors.oracle.capture.sent_changes import SentChanges
 from floodmark.connectors.oracle.mining.operations import Operation
 from floodmark.connectors.oracle.mining.view import ROWS
 from floodmark.connectors.oracle.position import Position
@@ -25,25 +26,14 @@ _NUMBER = "SEQUENCE#"
 
 
 @dataclass(frozen=True)
-class Changes:
+class Changes(SentChanges):
     """Consecutive changes of a committed transaction, or one statement about tables.
 
     Attributes:
-        commit: the position of the commit, with the number 0.
-        seconds: when it was committed, since the epoch.
-        rows: the changes of captured tables, with the columns of the view, numbered in ``SEQUENCE#``; there may be
-            none.
-        is_statement: whether it is a statement.
-        ends: whether nothing else of the transaction follows.
         key: the highest ``c_scn`` and ``c_idx`` of the transaction's documents up to these; None: the server must keep
             them, because of what follows, or because it divides the transaction, whose changes it then numbers anew.
     """
 
-    commit: Position
-    seconds: int
-    rows: pa.Table
-    is_statement: bool
-    ends: bool
     key: Key | None
 
 

@@ -4,19 +4,16 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 
-import numpy as np
 import pyarrow as pa
 
 from floodmark.capture.log_stream import Cut
-from floodmark.connectors.oracle.capture.cutting import Cutter, segments_of
+from floodmark.connectors.oracle.capture.cutting import Cutter
 from floodmark.connectors.oracle.capture.left_out import leave_out
+from floodmark.connectors.oracle.capture.sent_changes import Taker, last_number
 from floodmark.connectors.oracle.capture.stream import CaptureState
 from floodmark.connectors.oracle.continuity.check import prove
 from floodmark.connectors.oracle.continuity.resume_point import ResumePoint
-from floodmark.connectors.oracle.ddl.changes import Kind
-from floodmark.connectors.oracle.decode.segment import Part
 from floodmark.connectors.oracle.decode.signal_rows import signals_in
 from floodmark.connectors.oracle.mining.view import ROWS
 from floodmark.connectors.oracle.options import OracleOptions
@@ -28,11 +25,7 @@ from floodmark.connectors.oracle.xstream.lcrs import LcrSource
 from floodmark.connectors.oracle.xstream.transactions import Changes, Idle, Transactions, Unknown
 from floodmark.errors import SourceStateError, UnreadableLogError
 
-_NUMBER, _RECORD = "SEQUENCE#", "RS_ID"
-_GONE_CURE = (
-    "Ways out: leave the table out; read it again later (execute-snapshot) with "
-    "event.processing.failure.handling.mode=warn, which tells of the gap and goes on."
-)
+_RECORD = "RS_ID"
 _PART_CURE = (
     "Change large objects by INSERT and UPDATE, not by parts (DBMS_LOB). To go on, read the table again later "
     "(execute-snapshot) with event.processing.failure.handling.mode=warn, which tells of the gap."
@@ -87,6 +80,7 @@ class LcrStream:
         self._cutter = Cutter(
             position, options.segment_bytes, lambda data: signals_in(data, options), options.whole_transactions
         )
+        self._taker = Taker(options, self._state, self._cutter, self._delivered)
         self._state.schema.rewind(position)
         self._idle = position
         self._work = None
@@ -153,7 +147,7 @@ class LcrStream:
                 f"XStream has sent the commit {place} behind {self._last}: they aren't in order.",
                 "Read the tables again (execute-snapshot) if that comes again.",
             )
-        rows = self._undelivered(found)
+        rows = self._taker.undelivered(found)
         if not len(rows):
             if found.ends:
                 self._reached(str(place.end()), found.lcr)
@@ -163,47 +157,20 @@ class LcrStream:
             self._follow(found, rows)
         else:
             self._add(found, rows)
-        self._places.append((str(place.end() if found.ends else place.at(_last_number(rows))), found.lcr))
-
-    def _undelivered(self, found: Changes) -> pa.Table:
-        """Return the changes that come behind the position that was opened."""
-        place, delivered = found.commit, self._delivered
-        if place.commit != delivered.commit:
-            return found.rows if place.commit > delivered.commit else found.rows.slice(0, 0)
-        numbers = found.rows[_NUMBER].to_numpy()
-        return found.rows.slice(int(np.searchsorted(numbers, delivered.number, side="right")))
+        self._places.append((str(place.end() if found.ends else place.at(last_number(rows))), found.lcr))
 
     def _add(self, found: Changes, rows: pa.Table) -> None:
-        tables, missing = self._state.schema.tables_of(rows, found.commit.scn)
-        for name in missing:
-            what = f"The log has changes of {name}, which the dictionary doesn't have any more."
-            leave_out(self._options, self._state.gaps, found.commit.scn, what, _GONE_CURE)
-        first_scn, first_seconds = rows["SCN"][0].as_py(), rows["TIMESTAMP"][0].value
-        for begin, end in segments_of(rows, self._options.segment_bytes):
-            some = rows.slice(begin, end - begin)
-            ends = found.ends and end == len(rows)
-            done = some[_NUMBER][0].as_py() - 1
-            part = Part(
-                *(found.commit, found.seconds, first_scn, first_seconds, done, len(some), ends, _last_number(some))
-            )
-            self._cutter.add(part, some, tables)
-            if end < len(rows):
+        newest = last_number(rows)
+        for part, some in self._taker.add(found, rows):
+            if part.last != newest:
                 self._places.append((str(part.upto), some[_RECORD][-1].as_py()))
 
     def _follow(self, found: Changes, rows: pa.Table) -> None:
         """Follow a statement about tables."""
-        place, number = found.commit, _last_number(rows)
         column = ROWS.get_field_index(_RECORD)
         # The place that LogMiner names it by; XStream's is another one.
-        row = rows.set_column(column, ROWS.field(column), pa.nulls(1, pa.string()))
-        for kind, logged in self._state.schema.follow(row, place.scn):
-            part = Part(place, found.seconds, place.scn, found.seconds, number - 1, 1, found.ends, number)
-            if kind is Kind.TRUNCATE:
-                if not self._options.skips("t"):
-                    self._cutter.add(part, rows, self._state.schema.tables)
-            elif logged.changes and self._options.include_schema_changes:
-                own = replace(logged, thread=0, lcr=rows[_RECORD][0].as_py())
-                self._cutter.add(part.without(1), rows.slice(0, 0), {}, own)
+        named = rows.set_column(column, ROWS.field(column), pa.nulls(1, pa.string()))
+        self._taker.follow(found, rows, named, rows[_RECORD][0].as_py())
 
     def _remember(self, position: str) -> None:
         """Record what belongs to a position, once: an offset may have it."""
@@ -270,7 +237,3 @@ class LcrStream:
 def _names(options: OracleOptions, database: Database) -> set[str]:
     """Return what the server may name the database; without containers, the address may name a service."""
     return {options.database, *([] if options.pluggable else [database.name.upper()])}
-
-
-def _last_number(rows: pa.Table) -> int:
-    return int(rows[_NUMBER][-1].as_py())

@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from floodmark.connectors.oracle.capture.cutting import size_of
+from floodmark.connectors.oracle.capture.sent_changes import SentChanges
 from floodmark.connectors.oracle.mining.operations import Operation
 from floodmark.connectors.oracle.mining.view import ROWS
 from floodmark.connectors.oracle.position import Position
@@ -37,24 +38,14 @@ _COMMIT, _OTHER, _IDLE = map(_OPS.index, (Op.COMMIT, Op.OTHER, Op.IDLE))
 
 
 @dataclass(frozen=True)
-class Changes:
+class Changes(SentChanges):
     """Consecutive changes of captured tables in a committed transaction, or one statement about tables.
 
     Attributes:
-        commit: the position of the commit, with the number 0.
-        seconds: when the last of them was made, since the epoch.
-        rows: with the columns of the view, numbered in ``SEQUENCE#``; there may be none if the transaction ends.
-            ``RS_ID`` is the position of the record.
-        is_statement: whether it is a statement.
-        ends: whether nothing else of the transaction follows.
+        rows: ``RS_ID`` is the position of the record.
         lcr: the position of the last record up to which these are all.
     """
 
-    commit: Position
-    seconds: int
-    rows: pa.Table
-    is_statement: bool
-    ends: bool
     lcr: str
 
 
