@@ -162,10 +162,12 @@ def test_fields_are_found_in_pieces(rows: list[tuple[str | None, int | None, str
     first, second, third = zip(*rows, strict=True)
     whole = pa.array([dumps(value) for value in first])
     numbers = pa.array([dumps(value) for value in second])
+    # A number may be put together, too, as PostgreSQL's nanoseconds are.
+    lsn: list[Text] = ["12", pa.array([str(abs(value or 0)) for value in second]), "000"] if within else [numbers]
     inside = pa.array([dumps(value)[1:-1] for value in third])
     # A text that is put together from what is the same for all rows and what isn't, as PostgreSQL's sequence is.
     table: list[Text] = ['"a\\"', inside, '\\"z"'] if within else [whole]
-    pieces: list[Text] = ['{"table":', *table, ',"lsn":', numbers, ',"sure":', 'true,"snapshot":"', inside, '"}']
+    pieces: list[Text] = ['{"table":', *table, ',"lsn":', *lsn, ',"sure":', 'true,"snapshot":"', inside, '"}']
     found, read = (Written(SOURCE, given, len(rows)) for given in (pieces, [pa.array(_joined(pieces, len(rows)))]))
     for name in ("table", "lsn", "sure", "snapshot"):
         one, other = (_shown(block.value(name), len(rows)) for block in (found, read))

@@ -47,7 +47,7 @@ def _value(first: str, following: Sequence[str | pa.StringArray], is_text: bool,
         if end < len(first):
             return first[:end]
     in_quotes = first.startswith('"')
-    joiner = Joiner().add(first[1:])
+    joiner = Joiner().add(first[1:] if in_quotes else first)
     for piece in following:
         if not isinstance(piece, str):
             joiner.add(piece)
