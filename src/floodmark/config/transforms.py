@@ -7,8 +7,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from types import MappingProxyType
-from typing import ClassVar, Literal
+from typing import ClassVar, Literal, Self
 
+from pydantic import model_validator
+
+from floodmark.config.columns import java_pattern
 from floodmark.config.model import Options, Words, option
 from floodmark.config.patterns import Pattern, PatternError
 from floodmark.errors import ConfigError
@@ -81,6 +84,16 @@ class ExtractNewRecordStateOptions(Options):
         "drop.fields.<option>": "only a header of ExtractChangedRecordState drops fields, which isn't supported",
     }
 
+    @model_validator(mode="after")
+    def _check_fields(self) -> Self:
+        for name, texts in (("add.fields", self.add_fields), ("add.headers", self.add_headers)):
+            for text in texts:
+                try:
+                    AddedField.parse(text, "")
+                except ValueError as exc:
+                    raise ValueError(f"Option '{name}' is wrong: {exc}.") from None
+        return self
+
     @property
     def fields(self) -> tuple[AddedField, ...]:
         """The fields that rows get."""
@@ -101,10 +114,18 @@ class TopicNameMatchesOptions(Options):
 
     pattern: str = option("pattern", ..., "A regular expression that must match the whole topic.")
 
+    @model_validator(mode="after")
+    def _check_pattern(self) -> Self:
+        try:
+            java_pattern(self.pattern)
+        except PatternError as exc:
+            raise ValueError(f"Option 'pattern' ({self.pattern}) is wrong: {exc}.") from None
+        return self
+
     @property
     def compiled(self) -> Pattern:
         """The pattern."""
-        return Pattern(self.pattern)
+        return java_pattern(self.pattern)
 
 
 class HasHeaderKeyOptions(Options):
@@ -222,7 +243,7 @@ def _settings(name: str, given: Mapping[str, str], conditions: Mapping[str, Mapp
 def _typed(place: str, kind: str | None, known: Mapping[str, type[Options]], given: Mapping[str, str]) -> Options:
     if kind is None:
         raise ConfigError(f"Option '{place}.type' is required.")
-    model = known.get(kind.strip().removesuffix("$Value"))
+    model = known.get(kind.strip())
     if model is None:
         close = difflib.get_close_matches(kind, list(known), 1, 0.9)
         raise ConfigError(
@@ -231,11 +252,6 @@ def _typed(place: str, kind: str | None, known: Mapping[str, type[Options]], giv
             f"Did you mean '{close[0]}'?" if close else "Transform the DataFrame in Spark instead.",
         )
     try:
-        options = model.parse(given)
-        for field in ("fields", "headers", "compiled"):
-            getattr(options, field, None)
+        return model.parse(given)
     except ConfigError as exc:
         raise ConfigError(exc.what.replace("ption '", f"ption '{place}.", 1), exc.cure) from None
-    except (ValueError, PatternError) as exc:
-        raise ConfigError(f"Options '{place}.…' are wrong: {exc}.") from None
-    return options
