@@ -77,3 +77,10 @@ def test_a_history_is_read_in_its_order(broker: Broker) -> None:
 def test_a_topic_that_can_not_be_read(broker: Broker, uri: str, error: type[Exception], text: str) -> None:
     with pytest.raises(error, match=text):
         Stores(uri.format(servers=broker.servers)).offset_store("now").read()
+
+
+def test_a_topic_is_read_before_its_partitions_have_leaders(broker: Broker) -> None:
+    for _ in range(5):
+        name = f"new-{uuid.uuid4()}"
+        broker.create(name, 20)
+        assert Stores(f"kafka://{broker.servers}/{name}").offset_store("now").read() == {}

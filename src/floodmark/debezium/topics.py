@@ -54,13 +54,12 @@ class Topic:
             ConnectError: the brokers can't be reached.
             OffsetError: there is no such topic.
         """
-        consumer = Consumer({**_SETTINGS, **self._settings})
+        consumer = Consumer({**_SETTINGS, **self._settings, "enable.partition.eof": True})
         try:
             found = consumer.list_topics(timeout=TIMEOUT_S).topics.get(self._topic)
             if found is None or found.error is not None or not found.partitions:
                 raise OffsetError(f"There is no Kafka topic '{self._topic}'.", "Name that of Debezium's connector.")
-            for number in sorted(found.partitions):
-                yield from self._partition(consumer, TopicPartition(self._topic, number, OFFSET_BEGINNING))
+            yield from self._records(consumer, found.partitions)
         except KafkaException as exc:
             raise self._away("read", exc.args[0]) from None
         finally:
@@ -93,24 +92,27 @@ class Topic:
         if errors:
             raise self._away("written", errors[0])
 
-    def _partition(self, consumer: Consumer, partition: TopicPartition) -> Iterator[tuple[bytes | None, bytes | None]]:
-        at, end = consumer.get_watermark_offsets(partition, timeout=TIMEOUT_S)
-        consumer.assign([partition])
+    def _records(self, consumer: Consumer, partitions: Iterable[int]) -> Iterator[tuple[bytes | None, bytes | None]]:
+        # The client follows a partition whose leader changes while it fetches, and only then: so the ends come from
+        # fetching, too, and not from requests of their own.
+        left = set(partitions)
+        consumer.assign([TopicPartition(self._topic, number, OFFSET_BEGINNING) for number in left])
         until = time.monotonic() + TIMEOUT_S
-        while at < end:
+        while left:
             message = consumer.poll(POLL_S)
             if message is None:
-                # Records that were compacted away, or that end transactions, are not returned.
-                at = max([at, *(found.offset for found in consumer.position([partition]))])
                 if time.monotonic() > until:
                     raise KafkaException(KafkaError(KafkaError._TIMED_OUT))
                 continue
-            error, offset = message.error(), message.offset()
-            if error is not None:
+            error, number = message.error(), message.partition()
+            until = time.monotonic() + TIMEOUT_S
+            if error is None:
+                # Records that arrive behind a partition's end are read with the others' rest.
+                yield _bytes(message.key()), _bytes(message.value())
+            elif error.code() == KafkaError._PARTITION_EOF and number is not None:
+                left.discard(number)
+            else:
                 raise KafkaException(error)
-            assert offset is not None
-            at, until = offset + 1, time.monotonic() + TIMEOUT_S
-            yield _bytes(message.key()), _bytes(message.value())
 
     def _away(self, done: str, error: KafkaError) -> ConnectError:
         text = f"The Kafka topic '{self._topic}' cannot be {done}: {error.str()}."
