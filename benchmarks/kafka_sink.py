@@ -78,16 +78,14 @@ def _both(name: str, scale: Scale, source: KafkaSource) -> Result:
         loaded = Amount("rows/s", rows, rows)
         theirs = None
         if scale.debezium:
-            connect = stack.enter_context(Connect(broker.servers, scratch / "connect"))
+            connect = stack.enter_context(Connect(broker.servers, scratch / "connect", classes=source.classes))
             given = source.debezium(THEIRS, scratch)
             theirs = _Connector(connect, broker, sampler, given, f"{given['topic.prefix']}.{source.table}")
             broker.create(theirs.topic, PARTITIONS)
-            streams = source.streams(THEIRS)
             connect.start(theirs.options)
             leg = theirs.measure(rows, loaded, partial(_has_records, theirs))
             result.legs.append(_leg("first load", leg, loaded))
             connect.stop(theirs.name)
-            wait_until(lambda: not streams(), 60, "Debezium rests")
         queries = [spec for _, spec in specs.values()]
         query = stack.enter_context(
             QueryProcess([*queries, *queries], scratch / "query.log", environment=_environment())

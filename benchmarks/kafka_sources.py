@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Protocol
 
+from tests.conformance.debezium.debezium import mariadb_classes
 from tests.support.mysql import Flavor, MysqlServer
 
 from benchmarks import engine, mysql, mysql_workload, reference
@@ -26,10 +27,12 @@ class KafkaSource(Protocol):
     Attributes:
         version: the server's name and version.
         table: the table's name in topics.
+        classes: what Debezium's connector needs beside the wheel's classes.
     """
 
     version: str
     table: str
+    classes: Sequence[Path]
 
     def options(self, name: str, state: Path) -> dict[str, str]:
         """Return the options of a Floodmark source of this name, which reads the table at first."""
@@ -49,6 +52,7 @@ class KafkaSource(Protocol):
 
 class _Postgres:
     table = "public.t"
+    classes: Sequence[Path] = ()
 
     def __init__(self, server: EmbeddedPostgres, connection: Connection, version: int) -> None:
         self.version = f"PostgreSQL {version}"
@@ -76,6 +80,7 @@ class _Mysql:
 
     def __init__(self, server: MysqlServer) -> None:
         self.version = VERSIONS[server.flavor]
+        self.classes: Sequence[Path] = mariadb_classes() if server.flavor == "mariadb" else ()
         self._server = server
 
     def options(self, name: str, state: Path) -> dict[str, str]:  # noqa: ARG002

