@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from floodmark.codecs.arrays import text_of
+from floodmark.codecs.numbering import number_bytes
 from floodmark.connectors.mysql.binlog import event_types as kinds
 from floodmark.connectors.mysql.binlog.little_endian import numbers
 from floodmark.connectors.mysql.binlog.transactions import parse_gtid
@@ -79,10 +80,10 @@ def _numbered(source: pa.StringArray, between: str, number: Numbers) -> pa.Strin
 
 def _sources(buf: Bytes, at: Numbers) -> pa.StringArray:
     """Return the UUIDs of the servers on which the transactions were committed first."""
-    matrix = np.ascontiguousarray(buf[(at + _UUID)[:, None] + np.arange(_UUID_BYTES)])
-    distinct, index = np.unique(matrix.view(f"V{_UUID_BYTES}").ravel(), return_inverse=True)
-    names = [str(uuid.UUID(bytes=value.tobytes())) for value in distinct]
-    return pa.array(names, pa.string()).take(pa.array(index))
+    matrix = buf[(at + _UUID)[:, None] + np.arange(_UUID_BYTES)]
+    found = number_bytes(matrix)
+    names = [str(uuid.UUID(bytes=matrix[one].tobytes())) for one in found.first.tolist()]
+    return pa.array(names, pa.string()).take(pa.array(found.owner))
 
 
 def _commit_times(buf: Bytes, at: Numbers, end: Numbers) -> Numbers:

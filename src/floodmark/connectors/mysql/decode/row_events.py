@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from floodmark.codecs.numbering import number_bytes, number_rows
 from floodmark.connectors.mysql.binlog import event_types as kinds
 from floodmark.connectors.mysql.binlog.compressed import decompressed
 from floodmark.connectors.mysql.binlog.little_endian import numbers
@@ -79,9 +80,7 @@ class RowEvents:
         """Yield the indices of events that can be split together: same layout group, kind and bitmaps."""
         if not len(relation):
             return
-        key = np.stack([shape[relation], self.kind.astype(np.int64), self.bitmap_id, self.columns])
-        _, owner = np.unique(key, axis=1, return_inverse=True)
-        owner = owner.ravel()
+        owner = number_rows(shape[relation], self.kind.astype(np.int64), self.bitmap_id, self.columns).owner
         order = np.argsort(owner, kind="stable")
         yield from np.split(order, np.flatnonzero(np.diff(owner[order])) + 1)
 
@@ -152,10 +151,9 @@ def _bitmap_ids(buf: NDArray[np.uint8], at: Numbers, size: Numbers) -> Numbers:
             bitmap_id[chosen] = first
             first += 1
             continue
-        matrix = np.ascontiguousarray(buf[at[chosen][:, None] + np.arange(width)])
-        distinct, owner = np.unique(matrix.view(f"V{width}").ravel(), return_inverse=True)
-        bitmap_id[chosen] = first + owner.ravel()
-        first += len(distinct)
+        found = number_bytes(buf[at[chosen][:, None] + np.arange(width)])
+        bitmap_id[chosen] = first + found.owner
+        first += len(found.first)
     return bitmap_id
 
 

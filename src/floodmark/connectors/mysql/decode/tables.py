@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from floodmark.codecs.numbering import number_rows
 from floodmark.connectors.mysql.binlog import event_types as kinds
 from floodmark.connectors.mysql.binlog.little_endian import numbers
 from floodmark.connectors.mysql.binlog.segments import damaged_segment
@@ -96,12 +97,12 @@ class SegmentTables:
         # Parse one TABLE_MAP event per id and number of structures known before it.
         ids = _table_ids(events, maps)
         version = np.searchsorted(sorted({record for record, _ in self._known}), events.record[maps], "right")
-        pairs, first, owner = np.unique(np.stack([ids, version]), axis=1, return_index=True, return_inverse=True)
-        relation = np.empty(pairs.shape[1], np.int64)
-        for number in np.argsort(first).tolist():
-            one = int(maps[first[number]])
-            relation[number] = self._add(parse_table_map(events.event(one), self._flavor), int(events.record[one]))
-        return relation[owner.ravel()]
+        found = number_rows(ids, version)
+        relation = [
+            self._add(parse_table_map(events.event(one), self._flavor), int(events.record[one]))
+            for one in maps[found.first].tolist()
+        ]
+        return np.array(relation, np.int64)[found.owner]
 
     def _add(self, seen: TableMap, record: int) -> int:
         self.relations.append(self._structure(seen, record))
