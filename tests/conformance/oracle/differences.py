@@ -13,8 +13,6 @@ from tests.conformance.oracle.golden import Golden, payload
 
 OLD_KEY = "__debezium.oldkey"
 """The header of the event of a row that has got another key."""
-HEX = "hex:"
-"""What a placeholder begins with that is given by its bytes."""
 PLACEHOLDER = "__debezium_unavailable_value"
 
 
@@ -81,7 +79,7 @@ def take_unasked(case: Case, ours: Golden, theirs: Golden) -> None:
 def placeholders(case: Case) -> set[str]:
     """Return the placeholder of values that aren't known, as text and as bytes."""
     text = case.options.get("unavailable.value.placeholder", PLACEHOLDER)
-    raw = bytes.fromhex(text.removeprefix(HEX)) if text.startswith(HEX) else text.encode()
+    raw = text.encode()
     return {text, raw.hex(), b64encode(raw).decode(), urlsafe_b64encode(raw).decode()}
 
 

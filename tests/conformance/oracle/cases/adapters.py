@@ -22,10 +22,6 @@ _NOT_REPLICATED = re.compile(
 blocking snapshots, which Debezium's adapter didn't deliver on the stand-in within a minute."""
 _REFUSED = re.compile(r"log\.mining\.(strategy|(username|clientid)\..*)")
 """Options that make no sense with OpenLogReplicator."""
-_OPEN = {"provide.transaction.metadata", "skipped.operations"}
-"""Options with which transactions aren't announced as by Debezium's adapter ``olr`` yet: docs/oracle.md."""
-_DIFFERENT = {f"generated/{seed}" for seed in ("055", "057", "067", "072", "079", "082")}
-"""Cases in which events of ``olr`` aren't Debezium's, for reasons that aren't known yet: docs/oracle.md."""
 _NO_EFFECT = re.compile(r"log\.mining\..*|lob\.enabled|query\.fetch\.size|snapshot\.fetch\.size")
 """Options without effect there: cases that have no others differ from other cases in nothing."""
 
@@ -43,8 +39,6 @@ def of_other_adapters(cases: Iterable[Case]) -> Iterator[Case]:
 
 def _is_replicated(case: Case) -> bool:
     if _NOT_REPLICATED.fullmatch(case.name) or any(map(_REFUSED.fullmatch, case.options)):
-        return False
-    if case.options.keys() >= _OPEN or case.name in _DIFFERENT:
         return False
     without = [name for name in case.options if _NO_EFFECT.fullmatch(name)]
     return case.name.startswith("generated/") or not without or len(without) < len(case.options)
