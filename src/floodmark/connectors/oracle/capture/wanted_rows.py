@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 
 from floodmark.connectors.oracle.mining.contents_query import Names
 from floodmark.connectors.oracle.mining.operations import CHANGES, Operation
-from floodmark.connectors.oracle.options import HYBRID, OracleOptions
+from floodmark.connectors.oracle.mining_options import HYBRID
+from floodmark.connectors.oracle.options import OracleOptions
 
 _OF_TABLES = (*CHANGES, Operation.UNSUPPORTED)
 _UNKNOWN = "UNKNOWN"

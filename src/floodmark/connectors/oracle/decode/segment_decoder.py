@@ -14,7 +14,8 @@ from floodmark.connectors.contract.decoding import DecodeProblems, DecodeRequest
 from floodmark.connectors.oracle.decode.decoder import Decoder
 from floodmark.connectors.oracle.decode.segment import SegmentRows
 from floodmark.connectors.oracle.decode.structure import TableStructure
-from floodmark.connectors.oracle.options import HYBRID, OracleOptions
+from floodmark.connectors.oracle.mining_options import HYBRID
+from floodmark.connectors.oracle.options import OracleOptions
 from floodmark.events.columns import EventGroup
 
 SLICE_ROWS = 16_384

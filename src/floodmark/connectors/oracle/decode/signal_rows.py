@@ -9,7 +9,8 @@ import pyarrow.compute as pc
 from floodmark.capture.segment import SegmentData
 from floodmark.connectors.oracle.decode.segment import SegmentRows
 from floodmark.connectors.oracle.mining.operations import Operation
-from floodmark.connectors.oracle.options import HYBRID, OracleOptions
+from floodmark.connectors.oracle.mining_options import HYBRID
+from floodmark.connectors.oracle.options import OracleOptions
 from floodmark.connectors.oracle.redo.scanner import Side
 from floodmark.connectors.oracle.redo.statements import StatementReader
 from floodmark.connectors.oracle.structures.table import Table
