@@ -279,6 +279,20 @@ def test_another_query_and_an_older_checkpoint(tmp_path: Path, sql: Catalogue) -
         mirror.write(1, source.told[2:])
 
 
+def test_a_micro_batch_that_comes_again_without_rows_that_a_snapshot_has_read(tmp_path: Path, sql: Catalogue) -> None:
+    mirror, source = CatalogueMirror(tmp_path, KEY, sql), Source(KEY)
+    for what, number in [("insert", 1), ("read", 2), ("read", 3), ("read", 4)]:
+        source.change(what, number, 0, number, False)
+    source.told[2]["position"] = source.told[1]["position"]
+    assert mirror.write(0, source.told[:2])
+    assert not mirror.write(0, source.told[:1])
+    assert mirror.write(1, source.told[1:3])
+    assert not mirror.write(1, source.told[2:3])
+    with pytest.raises(TargetChangedError, match="The checkpoint is older than the Iceberg table"):
+        mirror.write(1, source.told[3:])
+    assert len(mirror.rows()) == 3
+
+
 def test_columns_are_added_and_widened(tmp_path: Path, sql: Catalogue) -> None:
     mirror, source = CatalogueMirror(tmp_path, KEY, sql), Source(KEY)
     source.change("insert", 1, 0, 1, False)

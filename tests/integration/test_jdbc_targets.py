@@ -83,6 +83,18 @@ def test_checkpoints_and_targets_that_were_restored(target: Target, tmp_path: Pa
     assert len(target.rows("SELECT * FROM public_t")) == 3
 
 
+def test_a_micro_batch_that_comes_again_without_rows_that_a_snapshot_has_read(target: Target, tmp_path: Path) -> None:
+    query = Query(target, tmp_path)
+    read = [row(number, "r", 9, v="r") for number in (2, 3)]
+    query.write(0, {"public.t": one(row(1, v="a"), *read)})
+    query.write(0, {"public.t": one(row(1, v="a"))})
+    query.write(1, {"public.t": one(*(row(number, "r", 20, v="r") for number in (4, 5)))})
+    query.write(1, {"public.t": one(row(5, "r", 20, v="r"))})
+    with pytest.raises(TargetChangedError, match="checkpoint is older"):
+        query.write(1, {"public.t": one(row(6, "r", 30, v="r"))})
+    assert len(target.rows("SELECT * FROM public_t")) == 5
+
+
 def test_a_missing_target(target: Target, tmp_path: Path) -> None:
     query = Query(target, tmp_path)
     query.write(0, {"public.t": one(row(1, v="a"))})

@@ -98,6 +98,29 @@ def test_a_checkpoint_that_is_older_than_the_table(tmp_path: Path, engine: Delta
     assert len(mirror.rows()) == 4
 
 
+@pytest.mark.parametrize("key", [("id",), ()])
+def test_a_micro_batch_that_comes_again_without_rows_that_a_snapshot_has_read(
+    tmp_path: Path, engine: DeltaSpark | None, key: tuple[str, ...]
+) -> None:
+    """A query that was killed between the target's commit and Spark's can't read them again as they were."""
+    source, mirror = Source(("id",)), Mirror(tmp_path / "t", ("id",), engine)
+    for what, number in [("insert", 1), ("read", 2), ("read", 3), ("read", 4), ("read", 5)]:
+        source.change(what, number, 0, number, False)
+    told = [{**row, "key": list(key)} for row in source.told]
+    # Rows that are read at a time have one position.
+    told[3]["position"] = told[2]["position"]
+    assert mirror.write(1, told[:2])
+    mirror.start()
+    assert not mirror.write(1, told[:1])
+    assert mirror.write(2, told[2:4])
+    mirror.start()
+    assert not mirror.write(2, told[3:4])
+    with pytest.raises(TargetChangedError, match="The checkpoint is older than the Delta table"):
+        mirror.write(2, told[4:])
+    assert mirror.write(3, told[4:])
+    assert len(mirror.rows()) == 5
+
+
 def test_rows_of_another_query(tmp_path: Path, engine: DeltaSpark | None) -> None:
     key = ("id",)
     source, mirror = Source(key), Mirror(tmp_path / "t", key, engine)

@@ -40,6 +40,7 @@ MESSAGE = pa.schema(
         ("columns", pa.binary()),
         ("changes", pa.binary()),
         ("truncated", pa.string()),
+        ("logged", pa.string()),
         ("adds", pa.list_(pa.field("element", pa.string()))),
         ("open", pa.binary()),
         ("unrepresentable", pa.list_(pa.field("element", pa.string()))),
@@ -61,6 +62,7 @@ class Part:
         changes: keys and positions (``_position``) of its last changes: those of the data files' rows in their order,
             then those of rows that are deleted. Without columns for a table without a key.
         truncated: the position of its last truncate; empty without one.
+        logged: the position of its last change that comes from the log; empty if a snapshot has read all of it.
         adds: the contents of the actions that add the data files, one for each partition that has rows.
         open: its rows as they came, because some need values that only the target or another task has. Nothing of
             them is written.
@@ -71,6 +73,7 @@ class Part:
     columns: pa.Schema
     changes: pa.Table
     truncated: str = ""
+    logged: str = ""
     adds: Sequence[Mapping[str, Json]] = field(default=())
     open: pa.Table | None = None
     unrepresentable: Sequence[str] = field(default=())
@@ -101,6 +104,7 @@ class Part:
             "columns": self.columns.serialize().to_pybytes(),
             "changes": packed(self.changes),
             "truncated": self.truncated,
+            "logged": self.logged,
             "adds": [json.dumps(add) for add in self.adds],
             "open": None if self.open is None else packed(self.open),
             "unrepresentable": list(self.unrepresentable),
@@ -121,6 +125,7 @@ class Part:
             pa.ipc.read_schema(pa.py_buffer(row["columns"])),
             unpacked(row["changes"]),
             row["truncated"],
+            row["logged"],
             [json.loads(add) for add in row["adds"]],
             None if row["open"] is None else unpacked(row["open"]),
             row["unrepresentable"],
@@ -179,7 +184,9 @@ def make_parts(files: DataFiles, rows: Sequence[pa.Table], mode: Mode = "hard") 
         keys = pc.unique(names).to_pylist()
         for key in keys:
             chosen = events if len(keys) == 1 else events.filter(pc.equal(names, key))
-            parts.append(_part(files, chosen, key.split("\0") if key else [], mode))
+            part = _part(files, chosen, key.split("\0") if key else [], mode)
+            logged = chosen["position"].filter(pc.not_equal(chosen["op"], "r"))
+            parts.append(replace(part, logged=pc.max(logged).as_py() or ""))
     return parts
 
 
@@ -221,7 +228,7 @@ def _versions(files: DataFiles, events: pa.Table, key: Sequence[str], lost: Sequ
     rows = pa.table([*flat, events["source_ts"].cast(TIME), none, true], schema=columns)
     rows = files.in_order(rows.append_column(POSITION, events["position"]), key)
     adds = files.write(rows, [*key, VALID_TO])
-    return Part(key, columns, rows.select([*key, POSITION]), "", adds, None, lost)
+    return Part(key, columns, rows.select([*key, POSITION]), adds=adds, unrepresentable=lost)
 
 
 def written(
@@ -241,7 +248,7 @@ def written(
     live = rows.take(pa.array(kept[order.to_numpy()]))
     every = pa.concat_tables([part.select([*key, POSITION]) for part in (live, rows.take(pa.array(gone)))])
     adds = files.write(live, key) if live.num_rows else []
-    return Part(key, columns, every.combine_chunks(), truncated, adds, None, unrepresentable)
+    return Part(key, columns, every.combine_chunks(), truncated, adds=adds, unrepresentable=unrepresentable)
 
 
 def fitting(files: DataFiles, part: Part, columns: pa.Schema) -> Part:
@@ -332,7 +339,7 @@ def _appended(files: DataFiles, events: pa.Table, columns: pa.Schema, lost: Sequ
     rows = pa.table([pc.if_else(gone, was, now) for was, now in zip(old, new, strict=True)], schema=columns)
     rows = rows.append_column(OPERATION, events["op"]).append_column(POSITION, events["position"])
     adds = files.write(files.in_order(rows, [POSITION]), [])
-    return Part([], columns, pa.table({}), "", adds, None, lost)
+    return Part([], columns, pa.table({}), adds=adds, unrepresentable=lost)
 
 
 def _changes(changes: LastChanges, key: Sequence[str]) -> pa.Table:

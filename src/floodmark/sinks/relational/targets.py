@@ -319,6 +319,8 @@ class _Marks:
 def _mark(parts: Sequence[Part]) -> str:
     """Return a text for where a micro-batch ends in the log for a table.
 
-    Rows that a snapshot has read don't count: a micro-batch that is delivered again may lack them.
+    Rows that a snapshot has read only count if there is nothing else: a micro-batch that is delivered again may lack
+    them, or some of them. All of a table have the same position, that of their read point.
     """
-    return blake2b(max(part.last for part in parts).encode(), digest_size=8).hexdigest()
+    last = max(part.last for part in parts) or max(part.end for part in parts)
+    return blake2b(last.encode(), digest_size=8).hexdigest()

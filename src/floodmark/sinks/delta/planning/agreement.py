@@ -67,6 +67,10 @@ class Agreement:
 
 
 def mark(parts: Sequence[Part]) -> int:
-    """Return a number for the position at which a micro-batch ends for a table."""
-    last = max(part.last for part in parts)
+    """Return a number for the position at which a micro-batch ends in the log for a table.
+
+    Rows that a snapshot has read only count if there is nothing else: a micro-batch that is delivered again may lack
+    them, or some of them. All of a table have the same position, that of their read point.
+    """
+    last = max(part.logged for part in parts) or max(part.last for part in parts)
     return int.from_bytes(blake2b(last.encode(), digest_size=8).digest(), "big") >> 1
