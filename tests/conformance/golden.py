@@ -14,6 +14,7 @@ VOLATILE = re.compile(
     r'"(ts_ms|ts_us|ts_ns|txId|lsn|xmin|server_id|pos|thread)":\d+|"(sequence|gtid|file)":"(?:[^"\\]|\\.)*"'
 )
 TRANSACTION_ID = re.compile(r'"id":"(?:\d+:\d+|[0-9a-f-]{36}:\d+|\d+-\d+-\d+|file=[^"]*)"')
+NOTIFICATION = re.compile(r'("id":")[0-9a-f]{8}-[0-9a-f-]{27}(?=")|("timestamp":)\d+')
 MESSAGE_TIME = re.compile(r'(\{"op":"m","ts_ms":)\d+')
 DEFAULT_VERSION = '"version":"3.6.3.Final"'
 HEARTBEAT = re.compile(r"^__debezium-heartbeat\.|^beats?\b")
@@ -46,7 +47,7 @@ def masked(value: str | None) -> str | None:
         return None
     start = value.rfind(SOURCE_START)
     if start < 0:
-        return _without_ids(VOLATILE.sub(_zero, value))
+        return _unnotified(_without_ids(VOLATILE.sub(_zero, value)))
     head, tail = value[:start], value[start:]
     tail = _without_ids(VOLATILE.sub(_zero, tail))
     return MESSAGE_TIME.sub(r"\g<1>0", head) + re.sub(r'"version":"[^"]*"', DEFAULT_VERSION, tail, count=1)
@@ -54,13 +55,21 @@ def masked(value: str | None) -> str | None:
 
 def masked_key(topic: str, key: str | None) -> str | None:
     """Return an event's key with 0 for what is different in each run."""
-    return _without_ids(key) if key is not None and topic.endswith(("transaction", "_tx", ".tx")) else key
+    if key is None:
+        return None
+    if topic.endswith(".notices"):
+        return _unnotified(key)
+    return _without_ids(key) if topic.endswith(("transaction", "_tx", ".tx")) else key
 
 
 def settled(events: list[Golden]) -> list[Golden]:
     """Return events with one heartbeat, if there are any, at the end: when they come depends on the clock."""
     beats = [event for event in events if HEARTBEAT.match(event.topic)]
     return [event for event in events if not HEARTBEAT.match(event.topic)] + beats[:1]
+
+
+def _unnotified(text: str) -> str:
+    return NOTIFICATION.sub(r"\1\g<2>0", text)
 
 
 def _zero(found: re.Match[str]) -> str:

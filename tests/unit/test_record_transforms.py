@@ -11,42 +11,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from floodmark.config.transforms import parse_transforms
+from floodmark.config.transforms.settings import parse_transforms
 from floodmark.connectors.postgres.options import PostgresOptions
 from floodmark.errors import ConfigError, SourceStateError
 from floodmark.events.columns import KEPT_ROWS, EventGroup, assemble, header_lists
-from floodmark.events.connect_schema import field_schema, struct
-from floodmark.events.json_text import Fragment, Text, dumps, string
+from floodmark.events.json_text import Fragment, Text, dumps
 from floodmark.transforms.chain import Chain
-from floodmark.transforms.envelopes import envelopes
-from floodmark.transforms.records import Header, Records, Struct, Written, plain
+from floodmark.transforms.records import Header, Records
+from floodmark.transforms.structs import Struct, Written, plain
 from tests.support.options import REQUIRED
+from tests.support.records import SOURCE, chain, changes, headers, texts, updates
 
 EXTRACT = "io.debezium.transforms.ExtractNewRecordState"
 TOPICS = "org.apache.kafka.connect.transforms.predicates.TopicNameMatches"
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)
-SOURCE = struct(
-    [
-        field_schema({"type": "string"}, True, "table"),
-        field_schema({"type": "int64"}, True, "lsn"),
-        field_schema({"type": "boolean"}, True, "sure"),
-        field_schema({"type": "string", "default": "false"}, True, "snapshot"),
-    ],
-    False,
-    "Source",
-)
-ROW = struct([field_schema({"type": "string"}, True, "v"), field_schema({"type": "int32"}, True, "n")], True, "t.Value")
-ENVELOPE = struct(
-    [
-        field_schema(ROW, True, "before"),
-        field_schema(ROW, True, "after"),
-        field_schema(SOURCE, False, "source"),
-        field_schema(struct([field_schema({"type": "string"}, False, "id")], True, "event.block"), True, "transaction"),
-        *(field_schema({"type": "string"}, False, name) for name in ("op", "ts_ms", "ts_us", "ts_ns")),
-    ],
-    False,
-    "t.Envelope",
-)
 
 
 def options(**given: str) -> PostgresOptions:
@@ -55,28 +33,7 @@ def options(**given: str) -> PostgresOptions:
 
 
 def unwrapping(own: dict[str, str], **others: str) -> Chain:
-    every = {f"transforms.unwrap.{name}": value for name, value in own.items()}
-    given = {"transforms": "unwrap", "transforms.unwrap.type": EXTRACT, **every}
-    return Chain(PostgresOptions.parse({**REQUIRED, **given, **{k.replace("__", "."): v for k, v in others.items()}}))
-
-
-def texts(*values: str | None) -> Fragment:
-    return string(pa.array(values, pa.string()))
-
-
-def changes(topic: Text, *values: str | None, op: str = "c") -> Records:
-    """Return creates, or deletes, of rows with these texts."""
-    rows = len(values)
-    row = [texts(*values), Fragment(pa.array([str(n) for n in range(rows)]))]
-    source = [f'{{"table":"{op}","lsn":', pa.array([str(n) for n in range(rows)]), ',"sure":true,"snapshot":"false"}']
-    before, after = (row, None) if op == "d" else (None, row)
-    value = envelopes(ENVELOPE, op, rows, before, after, source, None)
-    return Records(rows, topic, pa.array(["{}"] * rows), value, (), np.arange(rows))
-
-
-def headers(columns: dict[str, pa.Array]) -> list[dict[str, str | None]]:
-    lists = columns["headers"].to_pylist()
-    return [{one["key"]: one["value"] and one["value"].decode() for one in each} for each in lists]
+    return chain(EXTRACT, own, **others)
 
 
 @pytest.mark.parametrize(
@@ -97,7 +54,6 @@ def headers(columns: dict[str, pa.Array]) -> list[dict[str, str | None]]:
         ({"add.fields": "sorce.lsn"}, ("sorce.lsn", "source.<field>")),
         ({"add.headers": "op:"}, ("op:",)),
         ({"delete.tombstone.handling.mode": "none"}, ("transforms.a.delete.tombstone.handling.mode", "rewrite")),
-        ({"drop.fields.header.name": "x"}, ("drop.fields.header.name", "ExtractChangedRecordState")),
         ({"negate": "true"}, ("predicate",)),
         ({"predicate": "p", "negate": "yes"}, ("transforms.a.negate", "true or false")),
         ({"predicate": "p"}, ("'predicates' doesn't name it",)),
@@ -276,5 +232,56 @@ def test_structures_of_some_rows() -> None:
     assert isinstance(source, Written)
     lsn: Any = source.value("lsn")
     assert lsn.text.to_pylist() == ["2", "0"]
-    with_header = Records(1, "t", pa.array([None], pa.string()), None, (Header("h", "1"),), np.arange(1))
+    header = Header("h", {"type": "int64", "optional": False}, "1")
+    with_header = Records("rows of s.t", 1, "t", None, None, (header,), np.arange(1))
     assert with_header.take(np.array([0])).headers[0].values == "1"
+
+
+CHANGED = "io.debezium.transforms.ExtractChangedRecordState"
+
+
+def test_changed_fields_are_listed_row_by_row() -> None:
+    own = {"header.changed.name": "new", "header.unchanged.name": "same"}
+    given = updates("t", ["a", None, None, 'q"', "null"], ["a", "null", None, "q", None])
+    found = headers(chain(CHANGED, own).columns(given))
+    assert found == [
+        {"new": "[]", "same": '["v","n"]'},
+        {"new": '["v"]', "same": '["n"]'},
+        {"new": "[]", "same": '["v","n"]'},
+        {"new": '["v"]', "same": '["n"]'},
+        {"new": '["v"]', "same": '["n"]'},
+    ]
+    assert headers(chain(CHANGED, own).columns(changes("t", "x"))) == [{"new": "[]", "same": "[]"}]
+    assert headers(chain(CHANGED, {}).columns(changes("t", "x"))) == [{}]
+
+
+@pytest.mark.parametrize(
+    ("own", "values", "keys"),
+    [
+        ({}, ["{}", '{"v":"c"}'], ['{"n":0}', '{"n":1}']),
+        ({"drop.fields.from.key": "true"}, ["{}", '{"v":"c"}'], ['{"n":0}', '{"n":1}']),
+        (
+            {"drop.fields.from.key": "true", "drop.fields.keep.schema.compatible": "false"},
+            ["{}", '{"v":"c"}'],
+            ["{}", "{}"],
+        ),
+    ],
+)
+def test_fields_that_a_header_names_are_left_out(own: dict[str, str], values: list[str], keys: list[str]) -> None:
+    transforms = {
+        "transforms": "same,unwrap",
+        "transforms.same.type": CHANGED,
+        "transforms.same.header.unchanged.name": "same",
+        "transforms.unwrap.type": EXTRACT,
+        "transforms.unwrap.drop.fields.header.name": "same",
+        **{f"transforms.unwrap.{name}": value for name, value in own.items()},
+    }
+    made = Chain(PostgresOptions.parse({**REQUIRED, **transforms})).columns(updates("t", ["a", "b"], ["a", "c"]))
+    order = np.argsort(made[KEPT_ROWS].to_numpy())
+    assert made["value"].take(order).to_pylist() == values
+    assert made["key"].take(order).to_pylist() == keys
+
+
+def test_a_header_that_is_no_list_names_no_fields() -> None:
+    with pytest.raises(SourceStateError, match=r"'transforms\.one\.drop\.fields\.header\.name': the header '__op'"):
+        unwrapping({"add.headers": "op", "drop.fields.header.name": "__op"}).columns(changes("t", "x"))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple, Protocol, TypeAlias
 
 import numpy as np
@@ -21,13 +21,14 @@ from floodmark.errors import DecodeError, describe
 from floodmark.events.columns import EVENT_SCHEMA, EventGroup, assemble, header_lists
 from floodmark.events.connect_schema import Raw, field_schema
 from floodmark.events.envelope import EnvelopeBuilder
-from floodmark.events.json_text import Fragment, Text, closed, string
+from floodmark.events.json_text import Fragment, Text, closed, dumps, string
 from floodmark.events.names import adjusted_schema_name
 from floodmark.events.topics import table_topic
 from floodmark.json_data import Json
 from floodmark.transforms.chain import Chain
 from floodmark.transforms.envelopes import envelopes
 from floodmark.transforms.records import Header, Records
+from floodmark.transforms.structs import Struct, Written
 
 KeyHeader: TypeAlias = tuple[str, pa.StringArray]
 """The name of a header, and the keys that are its values, as JSON."""
@@ -94,7 +95,7 @@ class TableVersion:
                 self._slots.append(_slot(structure, field.column, bare[field.column], bare[field.column], options))
             self._key.append(place)
         self._key_columns = [field.column for field in plan.key]
-        self._constants = [string(pa.array([value], pa.string())) for _, value in plan.constants]
+        self._constants = [value for _, value in plan.constants]
         topic = table_topic(options, structure.schema, structure.table)
         self.builder = EnvelopeBuilder(
             adjusted_schema_name(topic, options.schema_name_adjustment_mode),
@@ -144,14 +145,14 @@ class TableVersion:
             header: a header that they have.
         """
         row = after if after is not None else before
-        keys = pa.nulls(rows, pa.string()) if row is None else self.keys(row, rows)
         width = len(self._row)
         old, new = (None if fields is None else fields[:width] for fields in (before, after))
         if self._chain is None:
+            keys = pa.nulls(rows, pa.string()) if row is None else self.keys(row, rows)
             columns = {"key": keys, "value": self.builder.values(operation, rows, old, new, source, transaction)}
             return columns if header is None else {**columns, "headers": header_lists([header], rows)}
         value = envelopes(self.builder.schema, operation, rows, old, new, source, transaction)
-        return self._chain.columns(Records(rows, topic, keys, value, _headers(header), np.arange(rows)))
+        return self._chain.columns(self._records(rows, topic, row, value, header))
 
     def tombstone_columns(
         self,
@@ -174,10 +175,31 @@ class TableVersion:
             header: a header that they have.
         """
         assert self._chain is not None
-        keys = self.keys(row, rows)
         deleted = envelopes(self.builder.schema, "d", rows, row[: len(self._row)], None, source, transaction)
-        records = Records(rows, topic, keys, None, _headers(header), np.arange(rows), deleted)
-        return self._chain.columns(records)
+        return self._chain.columns(replace(self._records(rows, topic, row, None, header), deleted=deleted))
+
+    def _records(
+        self, rows: int, topic: Text, row: Sequence[Fragment] | None, value: Struct | None, header: KeyHeader | None
+    ) -> Records:
+        """Return records in the form that transforms take.
+
+        Args:
+            rows: how many.
+            topic: where they go.
+            row: the rows that have their keys; None: they have none.
+            value: their envelopes; None: they are tombstones.
+            header: a header that they have.
+        """
+        key = None
+        if row is not None and self.builder.key:
+            fields = [row[place] for place in self._key]
+            key = Struct(self.builder.key_schema, [*fields, *(dumps(value) for value in self._constants)])
+        headers: tuple[Header, ...] = ()
+        if header is not None:
+            schema = self.builder.key_schema
+            headers = (Header(header[0], schema, Written(schema, [header[1]], rows)),)
+        origin = f"rows of {self.structure.schema}.{self.structure.table}"
+        return Records(origin, rows, topic, key, value, headers, np.arange(rows))
 
     def encode(self, columns: Sequence[RawColumn]) -> list[Fragment]:
         """Return the JSON of new rows, followed by the fields that only their keys need.
@@ -189,8 +211,7 @@ class TableVersion:
             column = columns[slot.column]
             fragment = self._encoded(slot, column.values)
             if column.unchanged is not None:
-                text = pc.if_else(pa.array(column.unchanged), slot.codec.unavailable, closed(fragment))
-                fragment = Fragment(text)
+                fragment = _with_literal(fragment, pa.array(column.unchanged), slot.codec.unavailable)
             fragments.append(fragment)
         return fragments
 
@@ -209,7 +230,7 @@ class TableVersion:
             values = columns[slot.column].values
             fragment = self._encoded(slot, values)
             if values.null_count and not slot.optional:
-                fragment = Fragment(pc.if_else(pc.is_null(values), slot.lacking, closed(fragment)))
+                fragment = _with_literal(fragment, pc.is_null(values), slot.lacking)
             result.append(fragment)
         return result
 
@@ -237,8 +258,7 @@ class TableVersion:
 
     def keys(self, row: Sequence[Fragment], rows: int, bare: bool = False) -> pa.StringArray:
         """Return the rows' keys, without their schema if ``bare``; null for a table without key."""
-        every_row = np.zeros(rows, np.int64)
-        constants = [fragment.take(every_row) for fragment in self._constants]
+        constants = [string(pa.repeat(pa.scalar(value, pa.string()), rows)) for value in self._constants]
         fields = [self._slots[place].filled(row[place]) if self._chain else row[place] for place in self._key]
         return self.builder.keys([*fields, *constants], rows, bare)
 
@@ -275,8 +295,16 @@ class TableVersion:
         return changed
 
 
-def _headers(header: KeyHeader | None) -> tuple[Header, ...]:
-    return () if header is None else (Header(header[0], Fragment(header[1])),)
+def _with_literal(fragment: Fragment, where: pa.BooleanArray, json: str) -> Fragment:
+    """Return values with the same JSON in some rows; the others that are null stay so."""
+    if json == "null":
+        return Fragment(pc.if_else(where, pa.scalar(None, pa.string()), fragment.text), fragment.quoted)
+    if fragment.quoted and json.startswith('"'):
+        return Fragment(pc.if_else(where, json[1:-1], fragment.text), quoted=True)
+    whole = closed(fragment)
+    if fragment.text.null_count:
+        whole = pc.if_else(pc.is_null(fragment.text), pa.scalar(None, pa.string()), whole)
+    return Fragment(pc.if_else(where, json, whole))
 
 
 def _slot(structure: Structure, index: int, bare: Codec, shown: Codec, options: CommonOptions) -> _Slot:

@@ -9,6 +9,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import BeforeValidator, SecretStr, model_validator
 
+from floodmark.config.java_patterns import Renaming
 from floodmark.config.model import (
     OWN,
     Options,
@@ -40,7 +41,6 @@ _ALGORITHMS = {
 """Java's names of the algorithms, in lower case, and Python's."""
 
 _HASH = re.compile(r"(column\.mask\.hash\.(?:v2\.)?[^.]+\.with\.salt\.)(.+)", re.IGNORECASE)
-_REFERENCE = re.compile(r"\\(.)|\$(\d)|\$\{(\w+)\}")
 _KEY_RULE = re.compile(r"\s*([^:]+):([^:,]+(?:,[^:,]+)*)\s*")
 
 
@@ -268,7 +268,7 @@ class ColumnOptions(Options):
                 raise ValueError(f"Option '{replacement}' is required with '{regex}'.")
             by = getattr(self, replacement.replace(".", "_")) or ""
             try:
-                java_replacement(java_pattern(given or ""), by)
+                Renaming(given or "", by)
             except PatternError as exc:
                 raise ValueError(f"Options '{regex}' ({given}) and '{replacement}' ({by}) are wrong: {exc}.") from None
         if "Regex" in self.topic_naming_strategy and not self.topic_regex:
@@ -322,27 +322,3 @@ def in_small_letters(given: Mapping[str, str]) -> dict[str, str]:
         result[parts[1] + name] = value
         result[prefix + name] = parts[2]
     return result
-
-
-def java_pattern(text: str) -> Pattern:
-    """Return the pattern of a regular expression that names groups as Java does.
-
-    Raises:
-        PatternError: the expression is wrong, or can't be matched in linear time.
-    """
-    return Pattern(re.sub(r"\(\?<(?![=!])", "(?P<", text))
-
-
-def java_replacement(pattern: Pattern, text: str) -> list[str | int]:
-    """Parse a replacement with Java's ``$1``, ``${name}`` and escapes for ``Pattern.replace_first``.
-
-    Raises:
-        PatternError: the replacement names a group that the pattern doesn't have.
-    """
-    parts: list[str | int] = []
-    end = 0
-    for found in _REFERENCE.finditer(text):
-        escaped, number, name = found.groups()
-        parts += [text[end : found.start()], escaped if escaped is not None else pattern.group(number or name)]
-        end = found.end()
-    return [*parts, text[end:]]

@@ -16,7 +16,7 @@ from floodmark.config.model import OWN, Family, Patterns, SecretFamily, Words, m
 from floodmark.config.snapshot import MIB
 from floodmark.config.stream import StreamOptions
 from floodmark.config.table_names import SCHEMA_AND_TABLE, TableNames
-from floodmark.config.transforms import TransformSettings, parse_transforms
+from floodmark.config.transforms.settings import TransformSettings, parse_transforms
 
 OPERATIONS = ("c", "u", "d", "t")
 _OPERATION_WORDS = {

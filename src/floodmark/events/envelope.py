@@ -39,11 +39,10 @@ class EnvelopeBuilder:
         self.topic = topic
         self.fields = list(fields)
         self.key = list(key)
-        self._schemas, self._source_schema = schemas, source_schema
+        self._schemas, self._key_schemas, self._source_schema = schemas, key_schemas, source_schema
         self._key_start = self._value_start = self._end = ""
         if with_schemas:
-            key_schema = struct(key_schemas, False, f"{topic}.Key")
-            self._key_start = schema_start(key_schema)
+            self._key_start = schema_start(self.key_schema)
             self._value_start = schema_start(self.schema)
             self._end = "}"
 
@@ -51,6 +50,11 @@ class EnvelopeBuilder:
     def schema(self) -> ConnectSchema:
         """The Connect schema of the envelopes."""
         return envelope_schema(self.topic, self._schemas, self._source_schema)
+
+    @cached_property
+    def key_schema(self) -> ConnectSchema:
+        """The Connect schema of the keys."""
+        return struct(self._key_schemas, False, f"{self.topic}.Key")
 
     def keys(self, fields: Sequence[Fragment], rows: int, bare: bool = False) -> pa.StringArray:
         """Return the keys, shape (rows,); null for a table without key.

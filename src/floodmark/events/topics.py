@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from floodmark.config.columns import java_pattern, java_replacement
 from floodmark.config.common import CommonOptions
+from floodmark.config.java_patterns import Renaming
 from floodmark.events.names import legal_topic
 
 
@@ -36,8 +36,5 @@ def _own_topic(options: CommonOptions, schema: str, table: str) -> str:
 
 
 def _renamed(name: str, regex: str | None, replacement: str | None) -> str:
-    """Replace a regular expression's first match, if it matches the whole name. Both have Java's syntax."""
-    pattern = java_pattern(regex or "")
-    if not pattern.fullmatch(name):
-        return name
-    return pattern.replace_first(name, java_replacement(pattern, replacement or ""))
+    renamed = Renaming(regex or "", replacement or "")(name)
+    return name if renamed is None else renamed

@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 from collections.abc import Callable, Sequence
-from typing import TypeAlias
+from typing import TypeAlias, cast
 
 import numpy as np
 import pyarrow as pa
 
 from floodmark.config.common import CommonOptions
-from floodmark.config.transforms import ExtractNewRecordStateOptions, TransformSettings
+from floodmark.config.transforms.settings import TransformSettings
 from floodmark.events.columns import KEPT_ROWS, header_lists
 from floodmark.events.connect_schema import schema_start
 from floodmark.events.json_text import Fragment, Joiner
-from floodmark.transforms.extract_new_record_state import ExtractNewRecordState
 from floodmark.transforms.predicates import Predicate, make_predicate
-from floodmark.transforms.records import Header, Records, Struct, Values, plain, write
+from floodmark.transforms.records import Header, Part, Records
+from floodmark.transforms.structs import Values, plain, write
 
 Transform: TypeAlias = Callable[[Records], Sequence[Records]]
 """Returns what becomes of records: none, others, or several groups of them."""
@@ -73,19 +74,19 @@ class Chain:
     def _columns(self, records: Records) -> dict[str, pa.Array]:
         rows, topic = records.rows, records.topic
         return {
-            "key": records.key,
-            "value": self._value(records.value, rows),
+            "key": self._part(records.key, rows),
+            "value": self._part(records.value, rows),
             "topic": pa.repeat(pa.scalar(topic), rows) if isinstance(topic, str) else topic,
             "headers": header_lists([(one.name, self._header(one, rows)) for one in records.headers], rows),
         }
 
-    def _value(self, value: Struct | None, rows: int) -> pa.StringArray:
-        if value is None:
+    def _part(self, part: Part | None, rows: int) -> pa.StringArray:
+        if part is None:
             return pa.nulls(rows, pa.string())
         joiner = Joiner()
         if self._with_schemas:
-            joiner.add(schema_start({key: member for key, member in value.schema.items() if key != "field"}))
-        value.write(joiner, self._defaults)
+            joiner.add(schema_start({key: member for key, member in part.schema.items() if key != "field"}))
+        part.write(joiner, self._defaults)
         if self._with_schemas:
             joiner.add("}")
         return joiner.join(rows)
@@ -107,6 +108,7 @@ class Chain:
 
 
 def _step(settings: TransformSettings) -> tuple[Predicate | None, bool, Transform]:
-    assert isinstance(settings.options, ExtractNewRecordStateOptions)
+    module, _, name = settings.kind.maker.partition(":")
+    make = cast(Callable[[TransformSettings], Transform], getattr(importlib.import_module(module), name))
     predicate = None if settings.predicate is None else make_predicate(settings.predicate)
-    return predicate, settings.negate, ExtractNewRecordState(settings.options)
+    return predicate, settings.negate, make(settings)

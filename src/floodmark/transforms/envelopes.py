@@ -8,7 +8,7 @@ from typing import cast
 
 from floodmark.events.connect_schema import ConnectSchema
 from floodmark.events.json_text import Fragment, Text
-from floodmark.transforms.records import Struct, Values, Written
+from floodmark.transforms.structs import Struct, Values, Written
 
 
 def envelopes(

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from floodmark.config.model import Options
-from floodmark.config.transforms import HasHeaderKeyOptions, TopicNameMatchesOptions
-from floodmark.transforms.records import Records
+from floodmark.config.transforms.predicates import HasHeaderKeyOptions, TopicNameMatchesOptions
+from floodmark.transforms.records import Records, nulls
 
 Predicate: TypeAlias = Callable[[Records], NDArray[np.bool_]]
 """Returns whether each record meets a condition, shape (rows,)."""
@@ -33,4 +33,4 @@ def make_predicate(options: Options) -> Predicate:
     if isinstance(options, HasHeaderKeyOptions):
         name = options.name
         return lambda records: np.full(records.rows, any(header.name == name for header in records.headers))
-    return lambda records: np.full(records.rows, records.value is None)
+    return lambda records: nulls(records.value, records.rows)

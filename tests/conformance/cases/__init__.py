@@ -9,6 +9,7 @@ from __future__ import annotations
 from tests.conformance.cases import (
     altered,
     arrays,
+    changed,
     columns,
     defaults,
     identity,
@@ -16,6 +17,7 @@ from tests.conformance.cases import (
     modes,
     mysql,
     naming,
+    routing,
     scalars,
     schemas,
     special,
@@ -41,6 +43,8 @@ THEMES = (
     altered,
     tables,
     transforms,
+    routing,
+    changed,
     workload,
 )
 

@@ -65,7 +65,7 @@ def without_marks(records: list[Record]) -> list[Record]:
 
 def _payload(text: str | None) -> dict[str, Any]:
     value: dict[str, Any] = json.loads(text or "null") or {}
-    payload: dict[str, Any] = value.get("payload", value)
+    payload: dict[str, Any] = value.get("payload", value) or {}
     return payload
 
 

@@ -159,6 +159,8 @@ class SchemaAnnouncements(Protocol):
     def schema_events(self, position: str, token: Mapping[str, Json]) -> list[dict[str, str]]:
         """Return the events that come before the rows of a snapshot of all tables, as rows of the output.
 
+        Columns that are null may be left out.
+
         Args:
             position: the read point's position.
             token: the read point's token.

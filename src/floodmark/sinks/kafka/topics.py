@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from floodmark.config.columns import java_pattern
+from floodmark.config.java_patterns import java_pattern
 from floodmark.config.model import matches, split_list
 from floodmark.config.patterns import Pattern, PatternError
 

@@ -166,7 +166,7 @@ def announcement_partitions(rows: list[dict[str, str]]) -> list[AnnouncementPart
             characters = 0
             tasks.append(AnnouncementPartition([]))
         tasks[-1].rows.append(row)
-        characters += len(row["value"])
+        characters += len(row.get("value", ""))
     return tasks
 
 

@@ -52,6 +52,7 @@ from floodmark.spark.stream.partitions import (
     in_window,
 )
 from floodmark.spark.worker_memory import keep_modules
+from floodmark.transforms.other_records import HEARTBEATS, NOTIFICATIONS, transformed_batch
 
 if TYPE_CHECKING:
     from pyspark.sql.datasource import InputPartition
@@ -125,9 +126,11 @@ def _read_partition(options: CommonOptions, schema: pa.Schema, partition: InputP
     if options.format != "events":
         return iter(())
     if isinstance(partition, NotificationPartition):
-        return iter([notification_batch(partition.notifications, options, f"{partition.position}-00")])
+        batch = notification_batch(partition.notifications, options, f"{partition.position}-00")
+        return iter([transformed_batch(batch, NOTIFICATIONS, options)])
     assert isinstance(partition, HeartbeatPartition)
-    return iter([heartbeat_batch(partition.time_ms, options, partition.position)])
+    batch = heartbeat_batch(partition.time_ms, options, partition.position)
+    return iter([transformed_batch(batch, HEARTBEATS, options)])
 
 
 def read_log(options: CommonOptions, schema: pa.Schema, partition: LogPartition) -> Iterator[pa.RecordBatch]:

@@ -32,6 +32,7 @@ from floodmark.errors import DecodeError
 from floodmark.events.columns import EventGroup
 from floodmark.events.connect_schema import carrying_schema
 from floodmark.packing import table_number
+from floodmark.transforms.other_records import SCHEMA_CHANGES, RecordKind, transformed
 
 MILLI = 1000
 
@@ -102,10 +103,15 @@ class DdlEvents:
             self._flavor, options.topic_prefix, change.database, change.tables, micros, *place
         )
         value = value_text(change, block, time.time_ns() // 1_000_000, options.includes_comments)
-        columns = {
+        key = key_text(change)
+        kind = RecordKind(SCHEMA_CHANGES, key_schema(self._flavor), value_schema(self._flavor))
+        event = {
             "topic": options.topic_prefix,
-            "key": pa.array([carrying_schema(key_text(change), key_schema(self._flavor), options.schemas_enable)]),
-            "value": pa.array([carrying_schema(value, value_schema(self._flavor), options.schemas_enable)]),
+            "key": pa.array([carrying_schema(key, kind.key, options.schemas_enable)]),
+            "value": pa.array([carrying_schema(value, kind.value, options.schemas_enable)]),
+        }
+        columns = {
+            **transformed(event, kind, options),
             "database": change.database,
             **place_columns(events, np.array([index]), np.ones(1, np.int64), sub),
         }

@@ -20,6 +20,7 @@ from floodmark.connectors.mysql.options import BinlogOptions
 from floodmark.events.columns import EventGroup
 from floodmark.events.json_text import Joiner, Pieces, closed, string
 from floodmark.events.transactions import TransactionTopic
+from floodmark.transforms.other_records import TRANSACTIONS, transformed
 
 Numbers = NDArray[np.int64]
 
@@ -114,6 +115,7 @@ class TransactionEvents:
     """
 
     def __init__(self, options: BinlogOptions, events: Events, boundaries: Boundaries, event_order: EventOrder) -> None:
+        self._options = options
         self._topic = TransactionTopic(options)
         self._events = events
         self._boundaries = boundaries
@@ -140,7 +142,7 @@ class TransactionEvents:
         rows = len(index)
         values = head.add(text_of(self._times[index] // 1000)).add("}").join(rows)
         columns = {
-            **self._topic.columns(self._ids(index), values),
+            **transformed(self._topic.columns(self._ids(index), values), TRANSACTIONS, self._options),
             **place_columns(self._events, index, np.ones(rows, np.int64), 0),
         }
         return EventGroup.of((index << ROW_BITS | 1) * SUBS, columns)

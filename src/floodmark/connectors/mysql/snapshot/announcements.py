@@ -19,6 +19,7 @@ from floodmark.connectors.mysql.snapshot.token import ReadPointToken
 from floodmark.connectors.mysql.source_block import read_statement_block
 from floodmark.events.connect_schema import carrying_schema
 from floodmark.json_data import Json
+from floodmark.transforms.other_records import SCHEMA_CHANGES, RecordKind, transformed_rows
 
 
 def announcements(
@@ -33,6 +34,7 @@ def announcements(
         token: the read point's token.
     """
     flavor, read_point = flavor_of(options), ReadPointToken.from_json(token)
+    kind = RecordKind(SCHEMA_CHANGES, key_schema(flavor), value_schema(flavor))
     rows: list[dict[str, str]] = []
     tables = sorted(announced.statements)
     for change in snapshot_changes(announced.schema, announced.statements, announced.server, tables):
@@ -49,10 +51,10 @@ def announcements(
         rows.append(
             {
                 "topic": options.topic_prefix,
-                "key": carrying_schema(key_text(change), key_schema(flavor), options.schemas_enable),
-                "value": carrying_schema(value, value_schema(flavor), options.schemas_enable),
+                "key": carrying_schema(key_text(change), kind.key, options.schemas_enable),
+                "value": carrying_schema(value, kind.value, options.schemas_enable),
                 "database": change.database,
                 "position": f"{position}-00",
             }
         )
-    return rows
+    return transformed_rows(rows, kind, options)

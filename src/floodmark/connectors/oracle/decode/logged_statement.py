@@ -12,6 +12,7 @@ from floodmark.connectors.schema_history import event_schemas
 from floodmark.events.connect_schema import carrying_schema
 from floodmark.events.json_text import dumps
 from floodmark.json_data import Json, JsonObject
+from floodmark.transforms.other_records import SCHEMA_CHANGES, RecordKind
 
 CONNECTOR = "oracle"
 
@@ -109,16 +110,13 @@ def schema_change(source: str, statement: LoggedStatement, millis: int, with_sch
         f'"tableChanges":{dumps(list(statement.changes))}}}'
     )
     return {
-        "key": carrying_schema(key, _key_schema(), with_schemas),
-        "value": carrying_schema(value, _value_schema(), with_schemas),
+        "key": carrying_schema(key, schema_changes().key, with_schemas),
+        "value": carrying_schema(value, schema_changes().value, with_schemas),
     }
 
 
 @lru_cache(maxsize=1)
-def _key_schema() -> dict[str, Json]:
-    return event_schemas.key_schema(CONNECTOR)
-
-
-@lru_cache(maxsize=1)
-def _value_schema() -> dict[str, Json]:
-    return event_schemas.value_schema(CONNECTOR, source_block.source_schema())
+def schema_changes() -> RecordKind:
+    """Return what the topic's events are."""
+    value = event_schemas.value_schema(CONNECTOR, source_block.source_schema())
+    return RecordKind(SCHEMA_CHANGES, event_schemas.key_schema(CONNECTOR), value)

@@ -12,11 +12,13 @@ from floodmark.changes.isolation import Isolation
 from floodmark.changes.table_version import VersionMaker
 from floodmark.connectors.contract.decoding import DecodeProblems, DecodeRequest
 from floodmark.connectors.oracle.decode.decoder import Decoder
+from floodmark.connectors.oracle.decode.logged_statement import schema_changes
 from floodmark.connectors.oracle.decode.segment import SegmentRows
 from floodmark.connectors.oracle.decode.structure import TableStructure
 from floodmark.connectors.oracle.mining_options import HYBRID
 from floodmark.connectors.oracle.options import OracleOptions
 from floodmark.events.columns import EventGroup
+from floodmark.transforms.other_records import transformed
 
 SLICE_ROWS = 16_384
 """Changes that are decoded together."""
@@ -81,10 +83,13 @@ class OracleDecoder:
             return None
         options = self._options
         found = statement.event(options.topic_prefix, time.time_ns() // 1_000_000, options.schemas_enable)
-        columns = {
+        event = {
             "topic": options.topic_prefix,
             "key": pa.array([found["key"]]),
             "value": pa.array([found["value"]]),
+        }
+        columns = {
+            **transformed(event, schema_changes(), options),
             "database": statement.database,
             "position": f"{place}-00",
             "source_ts": pa.array([statement.seconds * 1_000_000]).cast(pa.timestamp("us", tz="UTC")),

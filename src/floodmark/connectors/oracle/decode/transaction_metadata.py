@@ -17,6 +17,7 @@ from floodmark.connectors.oracle.position import positions
 from floodmark.events.columns import EventGroup
 from floodmark.events.json_text import Joiner, Pieces
 from floodmark.events.transactions import TransactionTopic
+from floodmark.transforms.other_records import TRANSACTIONS, transformed
 
 Numbers = NDArray[np.int64]
 
@@ -40,6 +41,7 @@ class TransactionMetadata:
     def __init__(
         self, options: CommonOptions, rows: CommittedRows, counts: Numbers, table: Numbers, tables: list[str]
     ) -> None:
+        self._options = options
         self._topic = TransactionTopic(options)
         self._rows = rows
         before: Mapping[str, int] = {}
@@ -81,7 +83,7 @@ class TransactionMetadata:
         number = rows.ordinal[place] - 1 if part == BEGINS else rows.ordinal[place] + 1
         xid = rows.xid.take(pa.array(place))
         columns = {
-            **self._topic.columns(self._ids(place), values),
+            **transformed(self._topic.columns(self._ids(place), values), TRANSACTIONS, self._options),
             "position": positions(rows.commit_scn[place], rows.thread[place], xid, number, 0),
             "txid": rows.name.take(pa.array(place)),
             "source_ts": pa.array(seconds * MICROS).cast(pa.timestamp("us", tz="UTC")),

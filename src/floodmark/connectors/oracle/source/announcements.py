@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from floodmark.connectors.oracle import source_block
 from floodmark.connectors.oracle.ddl.changes import Kind, TableChange
-from floodmark.connectors.oracle.decode.logged_statement import LoggedStatement, schema_change
+from floodmark.connectors.oracle.decode.logged_statement import LoggedStatement, schema_change, schema_changes
 from floodmark.connectors.oracle.options import OracleOptions
 from floodmark.connectors.oracle.server.catalog import StoredTable
 from floodmark.connectors.oracle.server.connection import Connection, run, value
@@ -15,6 +15,7 @@ from floodmark.connectors.oracle.snapshot.token import ReadPointToken
 from floodmark.connectors.oracle.source.session import OracleSession
 from floodmark.connectors.oracle.source.tables import OracleTables
 from floodmark.json_data import Json
+from floodmark.transforms.other_records import transformed_rows
 
 _SETTINGS = (("STORAGE", "false"), ("SEGMENT_ATTRIBUTES", "false"), ("SQLTERMINATOR", "true"))
 """What Debezium lets ``DBMS_METADATA`` leave out of statements, and end them with."""
@@ -46,7 +47,8 @@ class OracleAnnouncements:
         try:
             point = ReadPointToken.from_json(token)
             tables = sorted(self._tables.snapshot.now().values(), key=lambda one: one.name)
-            return [self._event(conn, one, position, point) for one in tables]
+            rows = [self._event(conn, one, position, point) for one in tables]
+            return transformed_rows(rows, schema_changes(), options)
         finally:
             _set(conn, "DEFAULT", "true")
 

@@ -34,6 +34,7 @@ from floodmark.events.connect_schema import (
     struct,
 )
 from floodmark.events.json_text import Fragment, Joiner, string, value_bytes
+from floodmark.transforms.other_records import RecordKind
 
 NO_TABLE = table_piece("", "")
 _PACKAGE = "io.debezium.connector.postgresql"
@@ -104,10 +105,11 @@ class MessageEvents:
     def __init__(self, options: PostgresOptions) -> None:
         self.topic = f"{options.topic_prefix}.message"
         self._mode = options.binary_handling_mode
+        self.kind = RecordKind("logical decoding messages", _key_schema(), _value_schema(self._mode == "bytes"))
         self._key_start = self._value_start = self._end = ""
         if options.schemas_enable:
-            self._key_start = schema_start(_key_schema())
-            self._value_start = schema_start(_value_schema(self._mode == "bytes"))
+            self._key_start = schema_start(self.kind.key)
+            self._value_start = schema_start(self.kind.value)
             self._end = "}"
 
     def columns(

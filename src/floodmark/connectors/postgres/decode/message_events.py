@@ -15,6 +15,7 @@ from floodmark.connectors.postgres.options import PostgresOptions
 from floodmark.connectors.postgres.source_block import StreamedSource
 from floodmark.connectors.postgres.wire.messages import MESSAGE
 from floodmark.events.columns import EventGroup
+from floodmark.transforms.other_records import TRANSACTIONS, transformed
 
 
 def placed(
@@ -43,7 +44,8 @@ def placed(
 
 def topic_group(found: TopicEvents, changes: Changes, options: PostgresOptions) -> EventGroup:
     """Return the events of the transaction topic."""
-    return placed(found.record * 256, changes, found.transaction, found.ordinal, 0, found.columns, options)
+    columns = transformed(found.columns, TRANSACTIONS, options)
+    return placed(found.record * 256, changes, found.transaction, found.ordinal, 0, columns, options)
 
 
 def message_groups(
@@ -67,4 +69,5 @@ def message_groups(
     block = None if blocks is None else blocks.pieces(said.record, 0, 0)
     events = MessageEvents(options)
     columns = {"topic": events.topic, "op": "m", **events.columns(messages.take(wanted), pieces, block)}
+    columns = transformed(columns, events.kind, options)
     yield placed(said.record * 256, said, said.transaction, said.ordinal, 0, columns, options)

@@ -1,0 +1,1 @@
+"""The options of transforms and predicates, ``transforms.<name>.…`` and ``predicates.<name>.…``."""

@@ -1,0 +1,1 @@
+"""Transforms of Kafka Connect's own, a module each."""
