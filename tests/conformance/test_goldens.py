@@ -11,7 +11,7 @@ import pytest
 
 from floodmark.demo.embedded import VERSIONS, EmbeddedPostgres
 from floodmark.errors import SourceStateError
-from tests.conformance.cases import CASES, DDL, Case, altered, cases_of, tables
+from tests.conformance.cases import CASES, DDL, Case, altered, cases_of, changed, fields, routing, tables
 from tests.conformance.count import counts
 from tests.conformance.differences import LEFT_OUT, OTHER_KEYS, expected_difference, read_twice
 from tests.conformance.golden import Golden, load, masked, masked_key, settled
@@ -22,9 +22,24 @@ COMPARED = [case for case in CASES if case.name not in tables.REFUSED]
 REFUSED = [case for case in CASES if case.name in tables.REFUSED]
 
 
+ALWAYS = {
+    "route_regex",
+    "route_logical_every_schemas",
+    "changed_dropped_schemas",
+    "fields_inserted_schemas",
+    "fields_masked_by",
+    "fields_extracted_envelopes_schemas",
+    "fields_cast",
+}
+"""The cases of transforms that ``make test`` runs; it is ``make chaos`` that runs the others."""
+SELDOM = [case for theme in (routing, changed, fields) for case in theme.CASES if case.name not in ALWAYS]
+
+
 @pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.parametrize(
-    "case", [case for case in CASES if case.name not in tables.REFUSED], ids=lambda case: case.name
+    "case",
+    [pytest.param(case, marks=pytest.mark.long if case in SELDOM else ()) for case in COMPARED],
+    ids=lambda case: case.name,
 )
 def test_events_equal_debeziums(case: Case, version: int, request: pytest.FixtureRequest, tmp_path: Path) -> None:
     server: EmbeddedPostgres = request.getfixturevalue(f"{'contrib' if case.extensions else 'pg'}{version}")

@@ -356,6 +356,28 @@ SECTIONS: list[tuple[str, list[Mistake]]] = [
             option("transforms.unwrap.type=io.debezium.transforms.ExtractNewRecordState"),
             option("transforms=unwrap", "transforms.unwrap.type=io.debezium.transforms.outbox.EventRouter"),
             option(
+                "transforms=route",
+                "transforms.route.type=org.apache.kafka.connect.transforms.RegexRouter",
+                "transforms.route.regex=shop.(?!public).*",
+                "transforms.route.replacement=$1",
+            ),
+            option(
+                "transforms=route",
+                "transforms.route.type=org.apache.kafka.connect.transforms.RegexRouter",
+                "transforms.route.regex=shop.(.*)",
+                "transforms.route.replacement=$2",
+            ),
+            option(
+                "transforms=mask",
+                "transforms.mask.type=org.apache.kafka.connect.transforms.MaskField",
+                "transforms.mask.fields=v",
+            ),
+            option(
+                "transforms=cast",
+                "transforms.cast.type=org.apache.kafka.connect.transforms.Cast$Value",
+                "transforms.cast.spec=v:decimal",
+            ),
+            option(
                 "transforms=unwrap",
                 "transforms.unwrap.type=io.debezium.transforms.ExtractNewRecordState",
                 "transforms.unwrap.delete.handling.mode=rewrite",

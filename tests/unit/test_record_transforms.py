@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -285,3 +286,67 @@ def test_fields_that_a_header_names_are_left_out(own: dict[str, str], values: li
 def test_a_header_that_is_no_list_names_no_fields() -> None:
     with pytest.raises(SourceStateError, match=r"'transforms\.one\.drop\.fields\.header\.name': the header '__op'"):
         unwrapping({"add.headers": "op", "drop.fields.header.name": "__op"}).columns(changes("t", "x"))
+
+
+MOVE = "io.debezium.transforms.HeaderToValue"
+
+
+def with_headers(*named: tuple[str, str]) -> Records:
+    headers = tuple(Header(name, {"type": "string", "optional": True}, dumps(value)) for name, value in named)
+    return replace(changes("t", "x"), headers=headers)
+
+
+@pytest.mark.parametrize(
+    ("own", "words"),
+    [
+        ({"headers": "a", "fields": "b"}, ("transforms.one.operation", "required")),
+        ({"headers": "a", "fields": "b,c", "operation": "move"}, ("as many",)),
+        ({"headers": "a", "fields": "b.", "operation": "move"}, ("'b.'",)),
+        ({"headers": "a", "fields": "b", "operation": "delete"}, ("move, copy",)),
+    ],
+)
+def test_wrong_options_of_moved_headers(own: dict[str, str], words: tuple[str, ...]) -> None:
+    with pytest.raises(ConfigError) as caught:
+        chain(MOVE, own)
+    assert all(word in str(caught.value) for word in words), str(caught.value)
+
+
+def test_headers_become_fields() -> None:
+    given = with_headers(("a", "1"), ("b", "2"), ("other", "3"))
+    own = {"headers": "a,b,c", "fields": "source.a,new.b,c", "operation": "move"}
+    columns = chain(MOVE, own).columns(given)
+    (value,) = map(json.loads, columns["value"].to_pylist())
+    assert (value["source"]["a"], value["new"], value["after"]) == ("1", {"b": "2"}, {"v": "x", "n": 0})
+    assert "c" not in value
+    assert headers(columns) == [{"other": "3"}]
+    kept = headers(chain(MOVE, {**own, "operation": "copy"}).columns(given))
+    assert kept == [{"a": "1", "b": "2", "other": "3"}]
+
+
+def test_lists_of_headers_become_fields_of_each_row() -> None:
+    transforms = {
+        "transforms": "changed,move",
+        "transforms.changed.type": CHANGED,
+        "transforms.changed.header.changed.name": "new",
+        "transforms.move.type": MOVE,
+        "transforms.move.headers": "new",
+        "transforms.move.fields": "new",
+        "transforms.move.operation": "move",
+    }
+    made = Chain(PostgresOptions.parse({**REQUIRED, **transforms})).columns(updates("t", ["a", "b"], ["a", "c"]))
+    assert [json.loads(value)["new"] for value in made["value"].to_pylist()] == [[], ["v"]]
+
+
+@pytest.mark.parametrize(
+    ("field", "words"),
+    [
+        ("before.a", ("'before'", "is null")),
+        ("op.a", ("'op'", "no structure")),
+        ("source.lsn", ("'lsn'", "int64")),
+        ("x.y.z", ("'x'", "one level")),
+    ],
+)
+def test_headers_without_a_place(field: str, words: tuple[str, ...]) -> None:
+    with pytest.raises(SourceStateError) as caught:
+        chain(MOVE, {"headers": "a", "fields": field, "operation": "copy"}).columns(with_headers(("a", "1")))
+    assert all(word in str(caught.value) for word in ("'transforms.one.fields'", *words)), str(caught.value)

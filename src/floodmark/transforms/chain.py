@@ -74,19 +74,20 @@ class Chain:
     def _columns(self, records: Records) -> dict[str, pa.Array]:
         rows, topic = records.rows, records.topic
         return {
-            "key": self._part(records.key, rows),
-            "value": self._part(records.value, rows),
+            # Only the values' converter has an option for defaults.
+            "key": self._part(records.key, rows, defaults=True),
+            "value": self._part(records.value, rows, self._defaults),
             "topic": pa.repeat(pa.scalar(topic), rows) if isinstance(topic, str) else topic,
             "headers": header_lists([(one.name, self._header(one, rows)) for one in records.headers], rows),
         }
 
-    def _part(self, part: Part | None, rows: int) -> pa.StringArray:
+    def _part(self, part: Part | None, rows: int, defaults: bool) -> pa.StringArray:
         if part is None:
             return pa.nulls(rows, pa.string())
         joiner = Joiner()
         if self._with_schemas:
             joiner.add(schema_start({key: member for key, member in part.schema.items() if key != "field"}))
-        part.write(joiner, self._defaults)
+        part.write(joiner, defaults)
         if self._with_schemas:
             joiner.add("}")
         return joiner.join(rows)

@@ -12,6 +12,7 @@ from tests.conformance.cases import (
     changed,
     columns,
     defaults,
+    fields,
     identity,
     masks,
     modes,
@@ -45,6 +46,7 @@ THEMES = (
     transforms,
     routing,
     changed,
+    fields,
     workload,
 )
 

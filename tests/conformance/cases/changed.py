@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tests.conformance.cases.case import Case
-from tests.conformance.cases.routing import chained
+from tests.conformance.cases.routing import TOPICS, chained
 from tests.conformance.cases.transforms import EVERY_OPERATION, EXTRACT, JSON, MESSAGE, STATEMENTS, TABLES
 
 CHANGED = "io.debezium.transforms.ExtractChangedRecordState"
@@ -24,6 +24,12 @@ UPDATES = (
     "UPDATE wide SET x = NULL, nn = x WHERE x IS NOT NULL",
     "DELETE FROM wide",
 )
+MOVE = "io.debezium.transforms.HeaderToValue"
+ONLY_WIDE = {
+    "predicates": "wide",
+    "predicates.wide.type": TOPICS,
+    "predicates.wide.pattern": r"golden\.public\.wide",
+}
 BOTH = {"type": CHANGED, "header.changed.name": "changed", "header.unchanged.name": "unchanged"}
 UNCHANGED = {"type": CHANGED, "header.unchanged.name": "unchanged"}
 
@@ -37,6 +43,31 @@ def changed(name: str, transforms: dict[str, str], schemas: bool = False, others
 
 CASES = (
     changed("headers", chained(changed=BOTH)),
+    changed(
+        "moved_to_values_schemas",
+        chained(
+            changed=BOTH,
+            move={
+                "type": MOVE,
+                "headers": "changed,unchanged",
+                "fields": "changed,source.same",
+                "operation": "move",
+                "predicate": "wide",
+            },
+            unwrap={"type": EXTRACT, "add.fields": "op,changed:changed", "predicate": "wide"},
+        ),
+        schemas=True,
+        others=ONLY_WIDE,
+    ),
+    changed(
+        "copied_to_values",
+        chained(
+            changed=BOTH,
+            copy={"type": MOVE, "headers": "unchanged", "fields": "same", "operation": "copy"},
+            again={"type": MOVE, "headers": "changed", "fields": "same", "operation": "copy", "predicate": "wide"},
+        ),
+        others=ONLY_WIDE,
+    ),
     changed(
         "dropped_schemas",
         chained(

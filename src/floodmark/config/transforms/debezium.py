@@ -158,3 +158,22 @@ class ByLogicalTableRouterOptions(Options):
         return checked_renaming(
             "key.field.regex", self.key_field_regex, "key.field.replacement", self.key_field_replacement
         )
+
+
+class HeaderToValueOptions(Options):
+    """Options of ``io.debezium.transforms.HeaderToValue``."""
+
+    headers: Words = option("headers", ..., "The headers.")
+    fields: Words = option(
+        "fields", ..., "The fields that they become, in the same order; `<field>.<field>` is one within another."
+    )
+    operation: Literal["move", "copy"] = option("operation", ..., "Whether they are no headers any more.")
+
+    @model_validator(mode="after")
+    def _check_fields(self) -> Self:
+        if len(self.headers) != len(self.fields) or not self.headers:
+            raise ValueError("Options 'headers' and 'fields' must name as many headers as fields, and at least one.")
+        for word in self.fields:
+            if " " in word or "" in word.split("."):
+                raise ValueError(f"Option 'fields' is wrong: '{word}' has a blank, or nothing on one side of a dot.")
+        return self

@@ -4,15 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Literal, TypeAlias
 
 from floodmark.config.model import Options
 from floodmark.config.transforms.debezium import (
     ByLogicalTableRouterOptions,
     ExtractChangedRecordStateOptions,
     ExtractNewRecordStateOptions,
+    HeaderToValueOptions,
 )
-from floodmark.config.transforms.kafka import RegexRouterOptions
+from floodmark.config.transforms.kafka import (
+    CastOptions,
+    ExtractFieldOptions,
+    HoistFieldOptions,
+    InsertFieldOptions,
+    MaskFieldOptions,
+    RegexRouterOptions,
+    ReplaceFieldOptions,
+    ValueToKeyOptions,
+)
 from floodmark.config.transforms.predicates import HasHeaderKeyOptions, NoOptions, TopicNameMatchesOptions
+
+Side: TypeAlias = Literal["key", "value"]
+"""What of a record a transform changes whose type ends in ``$Key`` or ``$Value``."""
 
 
 @dataclass(frozen=True)
@@ -22,10 +36,21 @@ class TransformKind:
     Attributes:
         options: the model of its options.
         maker: ``<module>:<class>``, which takes ``TransformSettings``; only what decodes events imports it.
+        side: what it changes, if its type says that.
     """
 
     options: type[Options]
     maker: str
+    side: Side = "value"
+
+
+def _sides(name: str, options: type[Options], maker: str) -> dict[str, TransformKind]:
+    """Return Kafka Connect's transforms of keys and of values."""
+    maker = f"floodmark.transforms.kafka.{maker}"
+    return {
+        f"org.apache.kafka.connect.transforms.{name}$Key": TransformKind(options, maker, "key"),
+        f"org.apache.kafka.connect.transforms.{name}$Value": TransformKind(options, maker, "value"),
+    }
 
 
 TRANSFORMS: Mapping[str, TransformKind] = {
@@ -37,6 +62,10 @@ TRANSFORMS: Mapping[str, TransformKind] = {
         ExtractChangedRecordStateOptions,
         "floodmark.transforms.debezium.extract_changed_record_state:ExtractChangedRecordState",
     ),
+    "io.debezium.transforms.HeaderToValue": TransformKind(
+        HeaderToValueOptions,
+        "floodmark.transforms.debezium.header_to_value:HeaderToValue",
+    ),
     "io.debezium.transforms.ByLogicalTableRouter": TransformKind(
         ByLogicalTableRouterOptions,
         "floodmark.transforms.debezium.by_logical_table_router:ByLogicalTableRouter",
@@ -45,6 +74,16 @@ TRANSFORMS: Mapping[str, TransformKind] = {
         RegexRouterOptions,
         "floodmark.transforms.kafka.regex_router:RegexRouter",
     ),
+    "org.apache.kafka.connect.transforms.ValueToKey": TransformKind(
+        ValueToKeyOptions,
+        "floodmark.transforms.kafka.value_to_key:ValueToKey",
+    ),
+    **_sides("InsertField", InsertFieldOptions, "insert_field:InsertField"),
+    **_sides("ReplaceField", ReplaceFieldOptions, "replace_field:ReplaceField"),
+    **_sides("MaskField", MaskFieldOptions, "mask_field:MaskField"),
+    **_sides("ExtractField", ExtractFieldOptions, "extract_field:ExtractField"),
+    **_sides("HoistField", HoistFieldOptions, "hoist_field:HoistField"),
+    **_sides("Cast", CastOptions, "cast:Cast"),
 }
 """The transforms that there are, by their type."""
 PREDICATES: Mapping[str, type[Options]] = {

@@ -121,11 +121,14 @@ def _known(place: str, name: str | None, known: Mapping[str, T]) -> T:
         raise ConfigError(f"Option '{place}.type' is required.")
     found = known.get(name.strip())
     if found is None:
-        close = difflib.get_close_matches(name, list(known), 1, 0.9)
+        close = [one for one in known if one.startswith(f"{name.strip()}$")]
+        close = close or difflib.get_close_matches(name, list(known), 1, 0.9)
+        problem = f"Option '{place}.type' has the value '{name}', which is not supported"
+        if close:
+            raise ConfigError(f"{problem}.", "Did you mean '" + "' or '".join(close) + "'?")
+        choices = [one.replace("$Key", "$Key or …$Value") for one in known if not one.endswith("$Value")]
         raise ConfigError(
-            f"Option '{place}.type' has the value '{name}', which is not supported: it must be one of "
-            f"{', '.join(known)}.",
-            f"Did you mean '{close[0]}'?" if close else "Transform the DataFrame in Spark instead.",
+            f"{problem}: it must be one of {', '.join(choices)}.", "Else transform the DataFrame in Spark."
         )
     return found
 
