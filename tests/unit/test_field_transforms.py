@@ -184,8 +184,8 @@ def test_paths_of_fields(path: str, names: list[str]) -> None:
 def test_fields_within_fields() -> None:
     inner = {"type": "struct", "fields": [{"type": "string", "optional": True, "field": "a"}]}
     own = {"field": "f.a", "field.syntax.version": "V2"}
-    values: Values = Fragment(pa.array(['{"a":"x"}', '{"a":null}']))
-    assert made("ExtractField$Value", own, row({"f": (inner, values)}, 2)) == ["x", None]
+    values: Values = Fragment(pa.array(['{"a":"x"}', '{"a":null}', None]))
+    assert made("ExtractField$Value", own, row({"f": (inner, values)}, 3)) == ["x", None, None]
     assert made("ExtractField$Value", own, row({"f": (inner, "null")})) == [None]
     given = changes("t", "x")
     assert made("ExtractField$Value", {"field": "before"}, given) == [None]

@@ -168,3 +168,19 @@ def test_tombstones_of_unwrapped_deletes_are_tombstones() -> None:
     made = Chain(given)
     assert made.columns(changes("t", "x", op="d"))["topic"].to_pylist() == ["gone.t"]
     assert made.columns(changes("t", "x"))["topic"].to_pylist() == ["t"]
+
+
+@pytest.mark.parametrize(
+    ("following", "taken", "option"),
+    [
+        ({"type": EXTRACT}, "before", "type"),
+        ({"type": EXTRACT, "add.fields": "lsn"}, "source", "add.fields"),
+        ({"type": EXTRACT, "add.headers": "transaction.id"}, "transaction", "add.headers"),
+        ({"type": "io.debezium.transforms.ExtractChangedRecordState"}, "after", "type"),
+        ({"type": LOGICAL, "topic.regex": "t", "topic.replacement": "u"}, "before", "topic.regex"),
+    ],
+)
+def test_envelopes_without_their_fields(following: dict[str, str], taken: str, option: str) -> None:
+    given = options({"type": "org.apache.kafka.connect.transforms.ReplaceField$Value", "exclude": taken}, following)
+    with pytest.raises(SourceStateError, match=rf"'transforms\.t1\.{option}': an earlier transform .* '{taken}'"):
+        Chain(given).columns(changes("t", "x"))

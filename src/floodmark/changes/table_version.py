@@ -198,7 +198,9 @@ class TableVersion:
         if header is not None:
             schema = self.builder.key_schema
             headers = (Header(header[0], schema, Written(schema, [header[1]], rows)),)
-        origin = f"rows of {self.structure.schema}.{self.structure.table}"
+        # Tables with the same columns are decoded together.
+        table = f"{self.structure.schema}.{self.structure.table}"
+        origin = f"rows of {table}" if isinstance(topic, str) else f"rows of tables such as {table}"
         return Records(origin, rows, topic, key, value, headers, np.arange(rows))
 
     def encode(self, columns: Sequence[RawColumn]) -> list[Fragment]:

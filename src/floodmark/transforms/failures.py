@@ -5,7 +5,9 @@ from __future__ import annotations
 from floodmark.config.transforms.settings import TransformSettings
 from floodmark.errors import SourceStateError
 from floodmark.transforms.records import Records
+from floodmark.transforms.structs import Struct
 
+CHANGED = "an earlier transform has taken '{}' out of their envelopes"
 LIMIT = "Correct the option, or limit the transform to other topics by a predicate."
 
 
@@ -24,3 +26,15 @@ def failure(settings: TransformSettings, option: str, records: Records, problem:
         f"'transforms.{settings.name}.{option}': {problem}.",
         cure,
     )
+
+
+def member(settings: TransformSettings, option: str, records: Records, envelope: Struct, name: str) -> Struct:
+    """Return a structure of envelopes, such as ``after``.
+
+    Raises:
+        SourceStateError: an earlier transform has taken it away.
+    """
+    found = None if envelope.field(name) is None else envelope.value(name)
+    if not isinstance(found, Struct):
+        raise failure(settings, option, records, CHANGED.format(name))
+    return found

@@ -13,7 +13,7 @@ from floodmark.events.json_text import dumps
 from floodmark.events.names import adjusted_schema_name
 from floodmark.json_data import Json
 from floodmark.logger import get_logger
-from floodmark.transforms.failures import failure
+from floodmark.transforms.failures import failure, member
 from floodmark.transforms.records import Part, Records, by_topic, is_envelope
 from floodmark.transforms.structs import Struct
 
@@ -52,7 +52,7 @@ class ByLogicalTableRouter:
         value = records.value
         if is_envelope(value):
             assert isinstance(value, Struct)
-            value = self._envelopes(value, topic)
+            value = self._envelopes(value, topic, records)
         return replace(records, topic=topic, key=self._keys(records, former, topic), value=value)
 
     def _keys(self, records: Records, former: str, topic: str) -> Part | None:
@@ -79,10 +79,9 @@ class ByLogicalTableRouter:
         renamed = None if self._key_renaming is None else self._key_renaming(former)
         return former if renamed is None else renamed
 
-    def _envelopes(self, value: Struct, topic: str) -> Struct:
-        before = value.field("before")
-        assert before is not None
-        row = self._named(before, f"{topic}.Value")
+    def _envelopes(self, value: Struct, topic: str, records: Records) -> Struct:
+        before = member(self._settings, "topic.regex", records, value, "before")
+        row = self._named(before.schema, f"{topic}.Value")
         fields: list[Json] = []
         members = []
         for name, schema, inner in value.members():

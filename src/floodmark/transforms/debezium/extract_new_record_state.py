@@ -14,7 +14,7 @@ from floodmark.config.transforms.debezium import AddedField, ExtractNewRecordSta
 from floodmark.config.transforms.settings import TransformSettings
 from floodmark.events.connect_schema import ConnectSchema
 from floodmark.events.json_text import Fragment
-from floodmark.transforms.failures import failure
+from floodmark.transforms.failures import failure, member
 from floodmark.transforms.records import Header, Records, by_text, is_envelope, is_null
 from floodmark.transforms.structs import Member, Struct, Values, plain
 
@@ -54,9 +54,7 @@ class ExtractNewRecordState:
             return (records,)
         assert isinstance(value, Struct)
         records = self._with_headers(records, value)
-        before, after = value.value("before"), value.value("after")
-        assert isinstance(before, Struct)
-        assert isinstance(after, Struct)
+        before, after = (member(self._settings, "type", records, value, name) for name in ("before", "after"))
         if after.values is not None:
             return self._dropped(self._with_fields(self._routed(self._row(records, after, "false"), after), value))
         if before.values is None or self._mode == "drop":
@@ -68,7 +66,7 @@ class ExtractNewRecordState:
         return (self._with_fields(self._routed(self._row(records, before, "true"), before), value),)
 
     def _with_headers(self, records: Records, envelope: Struct) -> Records:
-        found = [(one, _found(envelope, one)) for one in self._headers]
+        found = [(one, self._found("add.headers", records, envelope, one)) for one in self._headers]
         added = [Header(one.name, *field) for one, field in found if field is not None]
         return replace(records, headers=(*records.headers, *added))
 
@@ -81,8 +79,22 @@ class ExtractNewRecordState:
 
     def _with_fields(self, records: Records, envelope: Struct) -> Records:
         assert isinstance(records.value, Struct)
-        added = [(one.name, *found) for one in self._fields if (found := _found(envelope, one)) is not None]
+        found = [(one, self._found("add.fields", records, envelope, one)) for one in self._fields]
+        added = [(one.name, *field) for one, field in found if field is not None]
         return self._extended(records, records.value, added)
+
+    def _found(
+        self, option: str, records: Records, envelope: Struct, one: AddedField
+    ) -> tuple[ConnectSchema, Values] | None:
+        """Return the schema and the values of a field of the envelope; None if there is no such field."""
+        parent = member(self._settings, option, records, envelope, one.struct) if one.struct else envelope
+        field = parent.field(one.field)
+        if field is None:
+            parent = envelope
+            field = parent.field(one.field)
+        if field is None:
+            return None
+        return {**{key: field[key] for key in _KEPT if key in field}, "optional": True}, parent.value(one.field)
 
     def _extended(self, records: Records, row: Struct, added: Sequence[Member]) -> Records:
         try:
@@ -143,19 +155,3 @@ class ExtractNewRecordState:
         ]
         # As in Debezium, the schema stays as it is if no field can be left out.
         return row if kept_compatible and len(rest) == len(row.fields) else row.with_members(rest)
-
-
-def _found(envelope: Struct, one: AddedField) -> tuple[ConnectSchema, Values] | None:
-    """Return the schema and the values of a field of the envelope; None if there is no such field."""
-    parent = envelope
-    if one.struct:
-        struct = envelope.value(one.struct)
-        assert isinstance(struct, Struct)
-        parent = struct
-    field = parent.field(one.field)
-    if field is None:
-        parent = envelope
-        field = parent.field(one.field)
-    if field is None:
-        return None
-    return {**{key: field[key] for key in _KEPT if key in field}, "optional": True}, parent.value(one.field)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import cast
 
 from floodmark.config.transforms.kafka import ExtractFieldOptions
 from floodmark.config.transforms.settings import TransformSettings
 from floodmark.events.connect_schema import ConnectSchema
-from floodmark.events.json_text import Fragment, closed
+from floodmark.events.json_text import closed, dumps
 from floodmark.transforms.kafka.one_side import OneSide
 from floodmark.transforms.records import Part, Records
 from floodmark.transforms.structs import NULL, Plain, Struct, Values, Written, with_default
@@ -52,7 +53,11 @@ class ExtractField(OneSide):
             return values
         if values == NULL:
             return Struct(schema, None)
-        if schema["type"] != "struct" or (isinstance(values, Fragment) and values.text.null_count):
-            problem = "is null in some" if schema["type"] == "struct" else f"is of the type {schema['type']}"
-            raise self._failure(records, f"a field before the last of '{self._options.field}' {problem}")
-        return Written(schema, [values if isinstance(values, str) else closed(values)], records.rows)
+        if schema["type"] != "struct":
+            problem = f"a field before the last of '{self._options.field}' is of the type {schema['type']}"
+            raise self._failure(records, problem)
+        if isinstance(values, str):
+            return Written(schema, [values], records.rows)
+        fields = cast(Sequence[ConnectSchema], schema["fields"])
+        nothing = "{" + ",".join(f"{dumps(str(field['field']))}:null" for field in fields) + "}"
+        return Written(schema, [closed(values.filled(nothing))], records.rows)
