@@ -18,6 +18,8 @@ from tests.support.inprocess import InProcess
 from tests.support.mysql import Flavor, MysqlServer
 
 FLAVORS: tuple[Flavor, ...] = ("mysql", "mariadb")
+SELDOM = {"route_regex"}
+"""Cases that only ``make chaos`` runs."""
 CASES = [case for flavor in FLAVORS for case in cases_of(flavor)]
 
 Servers = Callable[[Case], MysqlServer]
@@ -39,7 +41,11 @@ def servers() -> Iterator[Servers]:
         yield server
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.connector}-{case.name}")
+@pytest.mark.parametrize(
+    "case",
+    [pytest.param(case, marks=pytest.mark.long if case.name in SELDOM else ()) for case in CASES],
+    ids=lambda case: f"{case.connector}-{case.name}",
+)
 def test_events_equal_debeziums(case: Case, servers: Servers, tmp_path: Path) -> None:
     server = servers(case)
     options = {

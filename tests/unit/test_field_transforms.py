@@ -93,7 +93,7 @@ DECIMAL_2: dict[str, Any] = {"type": "bytes", "name": DECIMAL, "version": 1, "pa
         ("ExtractField$Value", {"field": "f.a", "field.syntax.version": "V2"}, (TEXT, '"a"'), ("string",)),
         ("Cast$Value", {"spec": "f:int8"}, (TEXT, '"128"'), ("spec", "'f'", "'128'")),
         ("Cast$Value", {"spec": "f:int8"}, (TEXT, texts("1.0")), ("'1.0'",)),
-        ("Cast$Value", {"spec": "f:float64"}, (TEXT, texts("one")), ("no number",)),
+        ("Cast$Value", {"spec": "f:float64"}, (TEXT, texts("1", "inf")), ("'inf'", "no number")),
         ("Cast$Value", {"spec": "f:int8"}, (BYTES, texts("AA==")), ("bytes",)),
         ("Cast$Value", {"spec": "f:string"}, (ARRAY, "[1]"), ("array",)),
         ("Cast$Value", {"spec": "string"}, (TEXT, '"a"'), ("structure",)),
@@ -213,10 +213,11 @@ def cast_one(value: str | None, schema: ConnectSchema, target: CastType, is_text
 def test_whole_numbers_are_narrowed(numbers: list[int | None]) -> None:
     given = [None if one is None else str(one) for one in numbers]
     schema = {"type": "int64"}
-    for bits, target in ((8, "int8"), (16, "int16"), (32, "int32"), (64, "int64")):
+    sizes: list[tuple[int, CastType]] = [(8, "int8"), (16, "int16"), (32, "int32"), (64, "int64")]
+    for bits, target in sizes:
         half = 1 << (bits - 1)
         want = [None if one is None else (one + half) % (2 * half) - half for one in numbers]
-        assert cast_all(given, schema, target) == want  # type: ignore[arg-type]
+        assert cast_all(given, schema, target) == want
     assert cast_all(given, schema, "boolean") == [None if one is None else one != 0 for one in numbers]
     assert cast_all(given, schema, "string") == given
     assert cast_all(given, schema, "float64") == [None if one is None else float(one) for one in numbers]
@@ -266,7 +267,9 @@ def test_casts_of_texts() -> None:
     schema = {"type": "string"}
     assert cast_all(["+1", "-007", None], schema, "int8", True) == [1, -7, None]
     assert cast_all(["TRUE", "yes", " true", None], schema, "boolean", True) == [True, False, False, None]
-    assert cast_all(["1e3", " -2.5", "NaN", None], schema, "float64", True) == [1000.0, -2.5, "NaN", None]
+    texts_of_numbers = ["1e3", " -2.5", "+.5", "3.", "NaN", "-Infinity", None]
+    numbers = [1000.0, -2.5, 0.5, 3.0, "NaN", "-Infinity", None]
+    assert cast_all(texts_of_numbers, schema, "float64", True) == numbers
     assert cast_all(['a"é', None], schema, "string", True) == ['a"é', None]
 
 

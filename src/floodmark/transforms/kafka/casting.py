@@ -25,6 +25,7 @@ JSON_NAMES = {"float32": "float", "float64": "double"}
 _DAY_MS = 86_400_000
 _LONG = 1 << 63
 _TRUE = r"(?i)^true$"
+_NUMBER = r"^[+-]?(?:NaN|Infinity|(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)$"
 _WIDE = 16
 
 
@@ -92,7 +93,7 @@ def _dates(text: pa.StringArray, schema: ConnectSchema) -> pa.StringArray:
         millis = pc.multiply(millis, _DAY_MS)
     number = millis.fill_null(0).to_numpy()
     stamps = millis.cast(pa.timestamp("ms"))
-    # Before year 1 and after 9999 Java writes years that Arrow writes otherwise, but no such date is a time or a day.
+    # Days before 1970 aren't shown, so that it doesn't matter which calendar Java has for old ones.
     times, days = pc.strftime(stamps, "%H:%M:%SZ"), pc.strftime(stamps, "%Y-%m-%d")
     rest = pa.array(number % _DAY_MS == 0)
     later = pc.if_else(rest, days, pc.strftime(stamps, "%Y-%m-%dT%H:%M:%SZ"))
@@ -165,10 +166,11 @@ def _floats(text: pa.StringArray, kind: str, target: pa.DataType) -> pa.StringAr
     elif kind == "double":
         floats = pc.cast(text.cast(pa.float64()), target, safe=False)
     else:
-        try:
-            floats = pc.utf8_trim_whitespace(text).cast(target)
-        except pa.ArrowInvalid:
-            raise ValueError("a text is no number") from None
+        trimmed = pc.utf8_trim_whitespace(text)
+        wrong = text.filter(pc.invert(pc.match_substring_regex(trimmed, _NUMBER)))
+        if len(wrong):
+            raise ValueError(f"the text '{wrong[0].as_py()[:50]}' is no number")
+        floats = pc.utf8_ltrim(trimmed, "+").cast(target)
     return java_number(floats.cast(pa.string()), target, shortest=False)
 
 
