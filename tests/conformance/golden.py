@@ -17,6 +17,12 @@ TRANSACTION_ID = re.compile(r'"id":"(?:\d+:\d+|[0-9a-f-]{36}:\d+|\d+-\d+-\d+|fil
 NOTIFICATION = re.compile(r'("id":")[0-9a-f]{8}-[0-9a-f-]{27}(?=")|("timestamp":)\d+')
 MESSAGE_TIME = re.compile(r'(\{"op":"m","ts_ms":)\d+')
 DEFAULT_VERSION = '"version":"3.6.3.Final"'
+CLOUD_EVENT, CLOUD_DATA = '{"id":"name:', ',"data":'
+_CLOUD_ID = re.compile(r'(?<=;)((?:lsn|txId|sequence|file|pos):)(?:[^;"\\]|\\.)*')
+_CLOUD_FIELD = re.compile(
+    r'"(time|iodebezium(?:version|ts[mun]s|sequence|db|txId|lsn|xmin|serverid|gtid|file|pos|thread|txid))":'
+    r'"(?:[^"\\]|\\.)*"|"(iodebezium(?:thread|serverid|xmin))":\d+'
+)
 HEARTBEAT = re.compile(r"^__debezium-heartbeat\.|^beats?\b")
 
 
@@ -45,6 +51,10 @@ def masked(value: str | None) -> str | None:
     """Return an event's text with 0 for times, transaction ids and log positions outside the row images."""
     if value is None:
         return None
+    if value.startswith(CLOUD_EVENT):
+        head, data = value.split(CLOUD_DATA, 1)
+        head = _CLOUD_FIELD.sub(_zero, _CLOUD_ID.sub(r"\g<1>0", head))
+        return head + CLOUD_DATA + (masked(data) or "" if SOURCE_START in data else data)
     start = value.rfind(SOURCE_START)
     if start < 0:
         return _unnotified(_without_ids(VOLATILE.sub(_zero, value)))

@@ -71,7 +71,7 @@ class LayoutGroups:
             if alike is None or not options.captures(relation.schema, relation.table):
                 continue
             # Then tables can't share a group: schemas hold topics' names, and ``tables`` has a column for each table.
-            apart = options.schemas_enable or options.format in ("tables", "arrow")
+            apart = options.writes_schemas or options.format in ("tables", "arrow")
             own = (relation.schema, relation.table) if apart else ()
             plan = plan_key(relation, options) if shaping else None
             layout_key = (alike, own, plan)

@@ -71,7 +71,7 @@ class TableVersion:
         self.structure = structure
         columns = structure.columns
         self._tombstones = options.tombstones_on_delete
-        self._chain = Chain(options) if options.transforms else None
+        self._chain = Chain(options) if options.reshapes_records else None
         plan = plan_columns(structure, options)
         self.names = [column.name for column in columns]
         self.key_indices = [self.names.index(name) for name in structure.key]

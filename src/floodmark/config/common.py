@@ -11,6 +11,7 @@ from typing import Literal, Self
 from pydantic import model_validator
 
 from floodmark.config.columns import ColumnOptions
+from floodmark.config.converters import ConverterOptions
 from floodmark.config.kafka_clients import SIGNAL_CONSUMER, refuse_java_names
 from floodmark.config.model import OWN, Family, Patterns, SecretFamily, Words, matches, nearest, option
 from floodmark.config.snapshot import MIB
@@ -34,7 +35,7 @@ _HEX_DIGITS = re.compile("(?:[0-9A-Fa-f]{2})*")
 _FUNCTION = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")
 
 
-class CommonOptions(ColumnOptions, StreamOptions, ABC):
+class CommonOptions(ColumnOptions, StreamOptions, ConverterOptions, ABC):
     """Options of the events, of the state directory and of the micro-batches."""
 
     connector: str = option(
@@ -123,29 +124,6 @@ class CommonOptions(ColumnOptions, StreamOptions, ABC):
     skipped_operations: Words = option(
         "skipped.operations", ("t",), "Operations to leave out: `c`, `u`, `d`, `t`, or `none`."
     )
-    schemas_enable: bool = option(
-        "schemas.enable",
-        False,
-        "Whether keys and values carry their Connect schema.",
-        "key.converter.schemas.enable, value.converter.schemas.enable",
-    )
-    key_converter_schemas_enable: bool | None = option(
-        "key.converter.schemas.enable",
-        None,
-        "Debezium's way to set `schemas.enable`; must equal `value.converter.schemas.enable`.",
-        "same; true by default",
-    )
-    value_converter_schemas_enable: bool | None = option(
-        "value.converter.schemas.enable",
-        None,
-        "Debezium's way to set `schemas.enable`; must equal `key.converter.schemas.enable`.",
-        "same; true by default",
-    )
-    value_converter_replace_null_with_default: bool = option(
-        "value.converter.replace.null.with.default",
-        True,
-        "Whether a null in a column with a default is written as the default.",
-    )
     transforms: Words = option(
         "transforms",
         (),
@@ -164,13 +142,6 @@ class CommonOptions(ColumnOptions, StreamOptions, ABC):
         {},
         "`predicates.<name>.type`: the class of a predicate; what else begins with its name are its options.",
         "same, for [those that there are](transforms.md#predicates)",
-    )
-    header_converter: Literal[
-        "org.apache.kafka.connect.storage.SimpleHeaderConverter", "org.apache.kafka.connect.json.JsonConverter"
-    ] = option(
-        "header.converter",
-        "org.apache.kafka.connect.storage.SimpleHeaderConverter",
-        "How the headers that transforms add are written: texts and numbers as they are, or as JSON without schemas.",
     )
     unavailable_value_placeholder: str = option(
         "unavailable.value.placeholder",
@@ -287,20 +258,6 @@ class CommonOptions(ColumnOptions, StreamOptions, ABC):
         ge=1,
     )
 
-    @model_validator(mode="before")
-    @classmethod
-    def _take_schemas_from_converters(cls, given: dict[str, str | Family]) -> dict[str, str | Family]:
-        names = ("key.converter.schemas.enable", "value.converter.schemas.enable", "schemas.enable")
-        values = {name: str(given[name]).lower() for name in names if name in given}
-        if not set(values) & set(names[:2]):
-            return given
-        if len(set(values.values())) > 1 or not (set(names[:2]) <= set(values) or names[2] in values):
-            raise ValueError(
-                "Options 'key.converter.schemas.enable' and 'value.converter.schemas.enable' must be given together "
-                "and be equal: keys and values both carry their schema, or neither. Set schemas.enable instead."
-            )
-        return {**given, "schemas.enable": next(iter(values.values()))}
-
     @model_validator(mode="after")
     def _check_filters(self) -> Self:
         for kind in ("table", "schema"):
@@ -311,6 +268,8 @@ class CommonOptions(ColumnOptions, StreamOptions, ABC):
                 raise ValueError(f"Options '{included}' and '{excluded}' exclude each other: give only one.")
         if self.transforms and self.format != "events":
             raise ValueError("Option 'transforms' needs format=events: typed rows have no envelope.")
+        if self.makes_cloud_events and self.format != "events":
+            raise ValueError("Option 'value.converter' needs format=events: typed rows aren't converted.")
         self.parsed_transforms  # noqa: B018
         if self.event_blocks and self.format != "events":
             raise ValueError("Option 'event.blocks' needs format=events.")
@@ -365,6 +324,11 @@ class CommonOptions(ColumnOptions, StreamOptions, ABC):
                 f"Option 'signal.data.collection' is required, since {where}: watermarks are written there."
             )
         return self
+
+    @property
+    def reshapes_records(self) -> bool:
+        """Whether records are made column by column for transforms, or for a converter that needs their fields."""
+        return bool(self.transforms) or self.makes_cloud_events
 
     @property
     def parsed_transforms(self) -> tuple[TransformSettings, ...]:

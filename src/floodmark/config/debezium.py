@@ -22,6 +22,7 @@ _QUEUE = "there is no queue between reading and delivering; see max.batch.rows a
 _CONNECT = "there is no Kafka Connect worker; Spark's checkpoint holds the offsets and Spark's cores do the work"
 NO_JVM = "there is no JVM connector whose metrics or lineage it would describe"
 _SPARK = "transform the DataFrame in Spark"
+_AVRO_SCHEMA = "it is for the schemas of Avro, and CloudEvents are JSON"
 JAVA_CLASS = "it names a Java class"
 
 
@@ -80,7 +81,10 @@ ACCEPTED: Mapping[str, Foreign] = {
     "transaction.metadata.factory": Foreign(
         JAVA_CLASS, ("io.debezium.pipeline.txmetadata.DefaultTransactionMetadataFactory",)
     ),
-    "value.converter": Foreign("values are JSON", (JSON_CONVERTER,)),
+    "value.converter.opentelemetry.tracing.attributes.enable": Foreign("events have no trace", ("false",)),
+    "value.converter.schema.cloudevents.name": Foreign(_AVRO_SCHEMA),
+    "value.converter.schema.data.name.source.header.enable": Foreign(_AVRO_SCHEMA, ("false",)),
+    "value.converter.schema.name.adjustment.mode": Foreign(_AVRO_SCHEMA),
 }
 """Options of every connector that are accepted, and why they have no effect. A ``<…>`` stands for anything."""
 

@@ -15,6 +15,7 @@ from floodmark.config.transforms.settings import TransformSettings
 from floodmark.events.columns import KEPT_ROWS, header_lists
 from floodmark.events.connect_schema import schema_start
 from floodmark.events.json_text import Fragment, Joiner
+from floodmark.transforms.cloud_events import CloudEvents
 from floodmark.transforms.predicates import Predicate, make_predicate
 from floodmark.transforms.records import Header, Part, Records
 from floodmark.transforms.structs import Values, plain, write
@@ -34,6 +35,7 @@ class Chain:
         self._steps = [_step(settings) for settings in options.parsed_transforms]
         self._with_schemas = options.schemas_enable
         self._defaults = options.value_converter_replace_null_with_default
+        self._cloud_events = CloudEvents(options) if options.makes_cloud_events else None
         self._json_headers = options.header_converter.endswith("JsonConverter")
 
     def columns(self, records: Records) -> dict[str, pa.Array]:
@@ -76,10 +78,15 @@ class Chain:
         return {
             # Only the values' converter has an option for defaults.
             "key": self._part(records.key, rows, defaults=True),
-            "value": self._part(records.value, rows, self._defaults),
+            "value": self._value(records),
             "topic": pa.repeat(pa.scalar(topic), rows) if isinstance(topic, str) else topic,
             "headers": header_lists([(one.name, self._header(one, rows)) for one in records.headers], rows),
         }
+
+    def _value(self, records: Records) -> pa.StringArray:
+        if self._cloud_events is not None:
+            return self._cloud_events.column(records)
+        return self._part(records.value, records.rows, self._defaults)
 
     def _part(self, part: Part | None, rows: int, defaults: bool) -> pa.StringArray:
         if part is None:

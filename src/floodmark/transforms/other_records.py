@@ -53,7 +53,7 @@ def transformed(columns: Mapping[str, Text], kind: RecordKind, options: CommonOp
     """
     key, value, topic = columns["key"], columns["value"], columns["topic"]
     assert isinstance(key, pa.Array)
-    if not options.transforms or not len(key):
+    if not options.reshapes_records or not len(key):
         return dict(columns)
     rows = len(key)
     key_part, value_part = (
@@ -66,7 +66,7 @@ def transformed(columns: Mapping[str, Text], kind: RecordKind, options: CommonOp
 
 def transformed_batch(batch: pa.RecordBatch, kind: RecordKind, options: CommonOptions) -> pa.RecordBatch:
     """Return a batch of records of ``EVENT_SCHEMA`` as transforms make them."""
-    if not options.transforms or not batch.num_rows:
+    if not options.reshapes_records or not batch.num_rows:
         return batch
     columns = transformed(dict(zip(batch.schema.names, batch.columns, strict=True)), kind, options)
     changed = assemble([EventGroup.of(np.arange(batch.num_rows), columns)])
@@ -77,7 +77,7 @@ def transformed_rows(
     rows: Sequence[Mapping[str, str]], kind: RecordKind, options: CommonOptions
 ) -> list[dict[str, str]]:
     """Return records as rows of the output, without the columns that are null, as transforms make them."""
-    if not options.transforms or not rows:
+    if not options.reshapes_records or not rows:
         return [dict(row) for row in rows]
     batch = transformed_batch(pa.RecordBatch.from_pylist(list(rows), schema=EVENT_SCHEMA), kind, options)
     return [

@@ -10,6 +10,7 @@ from tests.conformance.cases import (
     altered,
     arrays,
     changed,
+    cloud_events,
     columns,
     defaults,
     fields,
@@ -47,6 +48,7 @@ THEMES = (
     routing,
     changed,
     fields,
+    cloud_events,
     workload,
 )
 

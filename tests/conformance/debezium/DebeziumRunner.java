@@ -1,9 +1,11 @@
 import io.debezium.engine.ChangeEvent;
 import io.debezium.engine.DebeziumEngine;
 import io.debezium.engine.Header;
+import io.debezium.engine.format.CloudEvents;
 import io.debezium.engine.format.Json;
 import io.debezium.engine.format.KeyValueChangeEventFormat;
 import io.debezium.engine.format.KeyValueHeaderChangeEventFormat;
+import io.debezium.engine.format.SerializationFormat;
 import java.io.BufferedReader;
 import java.io.BufferedWriter;
 import java.io.IOException;
@@ -92,7 +94,8 @@ public final class DebeziumRunner {
         output == null
             ? DebeziumEngine.create(KeyValueChangeEventFormat.of(Json.class, Json.class))
             : DebeziumEngine.create(
-                KeyValueHeaderChangeEventFormat.of(Json.class, Json.class, Json.class));
+                KeyValueHeaderChangeEventFormat.of(
+                    Json.class, valueFormat(options.getProperty("value.converter")), Json.class));
     DebeziumEngine<ChangeEvent<String, String>> engine =
         builder
             .using(options)
@@ -135,6 +138,16 @@ public final class DebeziumRunner {
       output.close();
     }
     return stdin;
+  }
+
+  /** Returns the format of values; CloudEvents are texts, too, though their class doesn't say so. */
+  @SuppressWarnings("unchecked")
+  private static Class<? extends SerializationFormat<String>> valueFormat(String converter) {
+    Class<?> format =
+        "io.debezium.converters.CloudEventsConverter".equals(converter)
+            ? CloudEvents.class
+            : Json.class;
+    return (Class<? extends SerializationFormat<String>>) format;
   }
 
   private void handle(

@@ -314,11 +314,11 @@ class Debezium:
         return self.sampler.usage()
 
     def wait_for(self, text: str, timeout_s: float, times: int = 1) -> None:
-        """Wait until the values of so many records contain a text; needs an output file."""
+        """Wait until the keys or values of so many records contain a text; needs an output file."""
         deadline = time.monotonic() + timeout_s
         while True:
             count = self.count
-            if sum(record.value is not None and text in record.value for record in self.records()) >= times:
+            if sum(text in f"{record.key}\n{record.value}" for record in self.records()) >= times:
                 return
             remaining = deadline - time.monotonic()
             self._wait(partial(self._more_than, count), remaining, f"deliver {text!r}")

@@ -68,9 +68,20 @@ def record(server: EmbeddedPostgres, case: Case) -> list[Record]:
 
 def without_marks(records: list[Record]) -> list[Record]:
     """Leave out what ``catch_up`` caused: its messages, and what the transaction topic says of their transactions."""
-    marks = [one for one in records if one.key is not None and f'"prefix":"{SYNC} ' in one.key]
-    ids = tuple(f'"id":"{_payload(one.value)["source"]["txId"]}:' for one in marks)
-    return [one for one in records if one not in marks and not any(mark in (one.key or "") for mark in ids)]
+    marks = [place for place, one in enumerate(records) if one.key is not None and f'"prefix":"{SYNC} ' in one.key]
+    ids = tuple(_transaction(records, place) for place in marks)
+    others = [one for place, one in enumerate(records) if place not in marks]
+    return [one for one in others if not any(mark in (one.key or "") for mark in ids)]
+
+
+def _transaction(records: list[Record], place: int) -> str:
+    """Return what a key in the transaction topic has of the transaction of a message, which is its only event."""
+    value = records[place].value
+    if value is not None:
+        return f'"id":"{_payload(value)["source"]["txId"]}:'
+    # CloudEvents have no values of messages, and of transactions only keys; if they are asked for.
+    before = records[place - 1]
+    return f"{str(before.key).rpartition(':')[0]}:" if before.topic.endswith("transaction") else SYNC
 
 
 def _payload(text: str | None) -> dict[str, Any]:

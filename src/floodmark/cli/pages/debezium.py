@@ -38,6 +38,7 @@ DIFFERS = {
     "skip.messages.without.change": "never leaves out a change of the key",
     "snapshot.mode": "`always`, and a snapshot that is begun again: see [Differences](differences.md)",
     "transforms.<option>": "for the [transforms that there are](transforms.md)",
+    "value.converter": "JSON, and [CloudEvents](cloud-events.md) in JSON",
     "value.converter.schemas.enable": "false if not given, and it must equal `key.converter.schemas.enable`",
 }
 """How options that work differ from Debezium's."""

@@ -6,6 +6,7 @@ from itertools import chain
 
 from tests.conformance.cases.case import Case
 from tests.conformance.cases.changed import BOTH
+from tests.conformance.cases.cloud_events import CLOUD_EVENTS, WITHOUT_EXTENSIONS, WITHOUT_SCHEMAS
 from tests.conformance.cases.mysql.envelope import METADATA, OPERATIONS, TABLES
 from tests.conformance.cases.mysql.flavors import both
 from tests.conformance.cases.routing import LOGICAL, REGEX, chained
@@ -28,6 +29,8 @@ CASES: tuple[Case, ...] = tuple(
             extract_options({"add.fields": FIELDS, "delete.tombstone.handling.mode": "rewrite"}),
             schemas=True,
         ),
+        both("cloud_events", TABLES, OPERATIONS, {"include.schema.changes": "true"} | CLOUD_EVENTS),
+        both("cloud_events_bare", TABLES, OPERATIONS, CLOUD_EVENTS | WITHOUT_SCHEMAS | WITHOUT_EXTENSIONS),
         both("changed_dropped", TABLES[:5], OPERATIONS, JSON | chained(changed=BOTH, unwrap=DROPPED), schemas=True),
         both("route_logical", TABLES, ALTERED, OTHERS | chained(every=BY_TABLE), schemas=True),
         both("route_regex", TABLES, ALTERED, OTHERS | chained(every=BY_REGEX)),

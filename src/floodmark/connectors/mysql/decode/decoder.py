@@ -196,7 +196,7 @@ class BinlogDecoder:
         queries = self._queries(events) if self._options.include_query else None
         options = self._options
         source = StreamedSource(
-            options.connector, options.topic_prefix, events, queries, apart=bool(options.transforms)
+            options.connector, options.topic_prefix, events, queries, apart=options.reshapes_records
         )
         return _Segment(events, tables, layouts, versions, source, isolation, self._delivered(events))
 

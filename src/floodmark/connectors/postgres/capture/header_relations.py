@@ -101,7 +101,7 @@ class HeaderRelations:
             oid = parse_relation(raw).oid
             entry = RelationEntry(raw, as_of(raw, known[oid]), record)
             relation = entry.relation
-            if follows_catalog(relation, self._options.schemas_enable):
+            if follows_catalog(relation, self._options.writes_schemas):
                 self._altering.add(oid)
             if self._options.takes_signals(relation.schema, relation.table):
                 self.signal_tables.add(oid)

@@ -73,7 +73,7 @@ class PostgresDecoder:
             options.dbname,
             changes.transactions,
             request.context,
-            apart=bool(options.transforms),
+            apart=options.reshapes_records,
         )
         blocks, topic_events = None, []
         with_others = request.only is None and self._options.format == "events"

@@ -1,0 +1,134 @@
+"""The options that say how keys, values and headers are written: Kafka Connect's converters, by their names."""
+
+from __future__ import annotations
+
+from typing import Literal, Self
+
+from pydantic import model_validator
+
+from floodmark.config.model import Family, Options, Words, option
+
+CLOUD_EVENTS = "io.debezium.converters.CloudEventsConverter"
+_SCHEMAS = ("key.converter.schemas.enable", "value.converter.schemas.enable", "schemas.enable")
+_SOURCES = ("value", "id:generate", "type:generate", "traceparent:header", "dataSchemaName:generate")
+_SOURCE = "value.converter.metadata.source"
+_OF_CLOUD_EVENTS = (
+    "value.converter.serializer.type",
+    "value.converter.data.serializer.type",
+    "value.converter.json.schemas.enable",
+    "value.converter.json.replace.null.with.default",
+    "value.converter.extension.attributes.enable",
+    _SOURCE,
+)
+_FOR_CLOUD_EVENTS = f"With `value.converter={CLOUD_EVENTS}`:"
+
+
+class ConverterOptions(Options):
+    """Options of converters."""
+
+    schemas_enable: bool = option(
+        "schemas.enable",
+        False,
+        "Whether keys and values carry their Connect schema.",
+        "key.converter.schemas.enable, value.converter.schemas.enable",
+    )
+    key_converter_schemas_enable: bool | None = option(
+        "key.converter.schemas.enable",
+        None,
+        "Debezium's way to set `schemas.enable`; must equal `value.converter.schemas.enable`.",
+        "same; true by default",
+    )
+    value_converter_schemas_enable: bool | None = option(
+        "value.converter.schemas.enable",
+        None,
+        "Debezium's way to set `schemas.enable`; must equal `key.converter.schemas.enable`.",
+        "same; true by default",
+    )
+    value_converter: Literal[
+        "org.apache.kafka.connect.json.JsonConverter", "io.debezium.converters.CloudEventsConverter"
+    ] = option(
+        "value.converter",
+        "org.apache.kafka.connect.json.JsonConverter",
+        f"How values are written: as JSON, or as [CloudEvents](cloud-events.md) (`{CLOUD_EVENTS}`). Only "
+        "with `format=events`.",
+    )
+    value_converter_replace_null_with_default: bool = option(
+        "value.converter.replace.null.with.default",
+        True,
+        "Whether a null in a column with a default is written as the default.",
+    )
+    cloud_events_serializer: Literal["json"] = option(
+        "value.converter.serializer.type", "json", f"{_FOR_CLOUD_EVENTS} the format; only JSON."
+    )
+    cloud_events_data_serializer: Literal["json"] = option(
+        "value.converter.data.serializer.type", "json", f"{_FOR_CLOUD_EVENTS} the format of the data; only JSON."
+    )
+    cloud_events_schemas: bool = option(
+        "value.converter.json.schemas.enable", True, f"{_FOR_CLOUD_EVENTS} whether the data carry their Connect schema."
+    )
+    cloud_events_defaults: bool = option(
+        "value.converter.json.replace.null.with.default",
+        True,
+        f"{_FOR_CLOUD_EVENTS} whether a null in a column with a default is written as the default.",
+    )
+    cloud_events_extensions: bool = option(
+        "value.converter.extension.attributes.enable",
+        True,
+        f"{_FOR_CLOUD_EVENTS} whether the operation, the source block and the transaction block are attributes.",
+    )
+    cloud_events_source: Words = option(
+        _SOURCE,
+        _SOURCES,
+        f"{_FOR_CLOUD_EVENTS} where attributes come from; only from the value (`value`), and generated.",
+    )
+    header_converter: Literal[
+        "org.apache.kafka.connect.storage.SimpleHeaderConverter", "org.apache.kafka.connect.json.JsonConverter"
+    ] = option(
+        "header.converter",
+        "org.apache.kafka.connect.storage.SimpleHeaderConverter",
+        "How the headers that transforms add are written: texts and numbers as they are, or as JSON without schemas.",
+    )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _take_schemas_from_converters(cls, given: dict[str, str | Family]) -> dict[str, str | Family]:
+        values = {name: str(given[name]).lower() for name in _SCHEMAS if name in given}
+        if not set(values) & set(_SCHEMAS[:2]):
+            return given
+        if given.get("value.converter") == CLOUD_EVENTS:
+            # Its values have a schema of their own option.
+            values.pop(_SCHEMAS[1], None)
+            return {**given, "schemas.enable": next(iter(values.values()))} if values else given
+        if len(set(values.values())) > 1 or not (set(_SCHEMAS[:2]) <= set(values) or _SCHEMAS[2] in values):
+            raise ValueError(
+                "Options 'key.converter.schemas.enable' and 'value.converter.schemas.enable' must be given together "
+                "and be equal: keys and values both carry their schema, or neither. Set schemas.enable instead."
+            )
+        return {**given, "schemas.enable": next(iter(values.values()))}
+
+    @model_validator(mode="after")
+    def _check_cloud_events(self) -> Self:
+        given = {type(self).model_fields[name].alias for name in self.model_fields_set}
+        for name in _OF_CLOUD_EVENTS if not self.makes_cloud_events else ():
+            if name in given:
+                raise ValueError(
+                    f"Option '{name}' has no effect with 'value.converter={self.value_converter}': set that to "
+                    f"{CLOUD_EVENTS}, or leave the option out."
+                )
+        for word in self.cloud_events_source:
+            if word not in (*_SOURCES, "traceparent:generate"):
+                raise ValueError(
+                    f"Option '{_SOURCE}' has the part '{word}', which is not allowed: attributes come from the value, "
+                    f"as with {','.join(_SOURCES)}."
+                )
+        return self
+
+    @property
+    def makes_cloud_events(self) -> bool:
+        """Whether values are written as CloudEvents."""
+        return self.value_converter == CLOUD_EVENTS
+
+    @property
+    def writes_schemas(self) -> bool:
+        """Whether anything of an event tells its table's structure."""
+        return self.schemas_enable or (self.makes_cloud_events and self.cloud_events_schemas)
