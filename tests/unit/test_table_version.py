@@ -6,6 +6,7 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from floodmark.changes.table_version import TableVersion
@@ -84,3 +85,28 @@ def test_defaults_of_masked_columns_are_masked_where_they_stand_for_what_the_log
     version = TableVersion(table, PostgresOptions.parse({**REQUIRED, "column.mask.with.3.chars": "s.t.b"}))
     _, value = event(version, None, version.encode_old(texts("1", None), complete=False))
     assert value["before"] == {"id": 1, "b": "***"}
+
+
+def test_transforms_see_nulls_and_texts_beside_values_that_the_log_lacks() -> None:
+    table = relation(
+        Column("id", INT, -1, True, False),
+        Column("b", TEXT, -1, False, True, "'d'::text"),
+        Column("n", TEXT, -1, False, False),
+        key=("id",),
+    )
+    kind = "io.debezium.transforms.ExtractNewRecordState"
+    routed = {
+        "transforms": "one",
+        "transforms.one.type": kind,
+        "transforms.one.delete.tombstone.handling.mode": "rewrite",
+    }
+    version = TableVersion(table, PostgresOptions.parse({**REQUIRED, **routed, "transforms.one.route.by.field": "b"}))
+    b = RawColumn(strings([None, None, "a"]), np.array([True, False, False]))
+    after = version.encode([RawColumn(strings(["1", "2", "3"])), b, RawColumn(strings(["x", "y", "z"]))])
+    made = version.columns("u", 3, None, after, ["{}"], topic="t")
+    missing = "__debezium_unavailable_value"
+    assert made["topic"].to_pylist() == [missing, "t", "a"]
+    assert [json.loads(value)["b"] for value in made["value"].to_pylist()] == [missing, "d", "a"]
+    version = TableVersion(table, PostgresOptions.parse({**REQUIRED, **routed, "transforms.one.route.by.field": "n"}))
+    before = version.encode_old(texts("1", None, None), complete=False)
+    assert version.columns("d", 1, before, None, ["{}"], topic="t")["topic"].to_pylist() == ["t"]
