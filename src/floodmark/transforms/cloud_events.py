@@ -29,6 +29,7 @@ _IDENTITY: Mapping[str, tuple[str, ...]] = {
 _WHOLE = {"mariadb"}
 """Connectors of which the data are whole envelopes, not just the rows."""
 _ROWS = ("before", "after")
+_NEEDED = (*_ROWS, "source", "op")
 _NOT_ALLOWED = re.compile("[^A-Za-z0-9]")
 
 
@@ -53,10 +54,11 @@ class CloudEvents:
             SourceStateError: a transform has taken the envelopes of rows away.
         """
         value = records.value
-        if not isinstance(value, Struct) or not is_envelope(value):
+        if not isinstance(value, Struct) or not is_envelope(value) or not all(map(value.field, _NEEDED)):
             if value is not None and records.origin.startswith("rows of "):
                 raise SourceStateError(
-                    f"The {records.origin} can't become CloudEvents: a transform has replaced their envelopes.",
+                    f"The {records.origin} can't become CloudEvents: a transform has taken away their envelopes, or "
+                    "parts of these.",
                     "Remove the transform, or 'value.converter'.",
                 )
             return pa.nulls(records.rows, pa.string())
