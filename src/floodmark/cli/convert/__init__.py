@@ -1,0 +1,1 @@
+"""``floodmark convert``: makes a pipeline file of a configuration of Debezium."""
