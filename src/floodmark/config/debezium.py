@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 
 from floodmark.errors import ConfigError
 from floodmark.logger import get_logger
@@ -67,12 +68,16 @@ ACCEPTED: Mapping[str, Foreign] = {
     "offset.storage": Foreign(_CONNECT),
     "offset.storage.<option>": Foreign(_CONNECT),
     "openlineage.integration.<option>": Foreign(NO_JVM),
+    "poll.dispatch.interval.ms": Foreign(_QUEUE),
     "poll.interval.ms": Foreign("the trigger of the query sets how often events are fetched"),
     "query.fetch.size": Foreign("rows come as one stream, not in fetches"),
     "queue.provider.type": Foreign(_QUEUE),
     "queue.<option>": Foreign(_QUEUE),
     "record.processing.<option>": Foreign(_CONNECT),
     "sanitize.field.names": Foreign("Debezium 3.6 reads field.name.adjustment.mode instead, and so does Floodmark"),
+    "signal.emit.failure.<option>": Foreign(
+        "snapshots write no watermarks by default; see incremental.snapshot.read.points"
+    ),
     "statistics.metrics.enabled": Foreign(NO_JVM),
     "task.management.timeout.ms": Foreign(_CONNECT),
     "tasks.max": Foreign("one task reads the log, and Spark decodes it in as many as it has cores"),
@@ -133,5 +138,6 @@ def find(options: Mapping[str, object], name: str) -> str | None:
     return next((known for known in options if _pattern(known).fullmatch(lower)), None)
 
 
+@lru_cache(maxsize=1024)
 def _pattern(name: str) -> re.Pattern[str]:
     return re.compile(".+".join(re.escape(part.lower()) for part in re.split("<[^>]*>", name)))

@@ -19,6 +19,8 @@ from floodmark.redact import shown_uri, without_login
 
 SAME = "same"
 OWN = "none (Floodmark's own)"
+NO_EFFECT = "No effect: "
+"""How the text of an option begins that is accepted without effect."""
 ALL_OPTIONS = "None has a name like it; docs/options.md lists them all."
 
 _RANGES = {"A-Z": "A to Z", "a-z": "a to z", "0-9": "0 to 9"}
@@ -199,9 +201,16 @@ class Options(BaseModel):
         return [field.alias or name for name, field in cls.model_fields.items()]
 
     @classmethod
+    def field_of(cls, key: str) -> tuple[str, FieldInfo] | None:
+        """Return an option's name, or its family's, and its declaration; None if the model lacks it."""
+        fields = {(field.alias or name): field for name, field in cls.model_fields.items()}
+        own = next((name for name in fields if name.lower() == key.lower()), cls._family(key, {})[0])
+        return (own, fields[own]) if own else None
+
+    @classmethod
     def knows(cls, key: str) -> bool:
         """Return whether an option is one of the model's, by its own name or as one of a family."""
-        return key.lower() in (name.lower() for name in cls.names()) or bool(cls._family(key, {})[0])
+        return cls.field_of(key) is not None
 
     @classmethod
     def _family(cls, key: str, options: Mapping[str, str]) -> tuple[str, str]:  # noqa: ARG003
@@ -301,6 +310,11 @@ def _letters(pattern: str) -> str:
     most = f", and {found[2]} characters at most" if found[2] else ""
     named += [f"'{letter}'" for letter in letters]
     return f"it may hold only {', '.join(named)}{most}"
+
+
+def current_value(name: str, value: str) -> str:
+    """Return today's name of an option's value, if Debezium 1.x or 2.x had another one; else the value."""
+    return _FORMER_VALUES.get((name.lower(), value.lower()), value)
 
 
 def _former_value(name: str, value: str, choices: Sequence[str]) -> str:

@@ -74,7 +74,7 @@ def advice(model: type[Options], key: str) -> tuple[str, str]:
         model: the model of the connector that the option was given to.
         key: the option's name as it was given.
     """
-    former = _now_called(key.lower())
+    former = now_called(key.lower())
     if former:
         owners = _owners(former)
         connector = _connector(model)
@@ -99,7 +99,8 @@ def advice(model: type[Options], key: str) -> tuple[str, str]:
     return "", close or ALL_OPTIONS
 
 
-def _now_called(key: str) -> str:
+def now_called(key: str) -> str:
+    """Return the current name of an option of Debezium 1.x, given in small letters; empty if it isn't one."""
     if key in _FORMER:
         return _FORMER[key]
     rest = key.removeprefix(_FORMER_HISTORY)

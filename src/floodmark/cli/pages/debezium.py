@@ -6,6 +6,7 @@ Run ``python -m floodmark.cli.pages.debezium docs/debezium-options.md`` after a 
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -13,12 +14,12 @@ from typing import TypeAlias
 
 from pydantic.fields import FieldInfo
 
-from floodmark.config.model import OWN, SAME, Options
+from floodmark.config.debezium import find
+from floodmark.config.model import NO_EFFECT, OWN, SAME, Options
 from floodmark.connectors.mysql.options import MariadbOptions, MysqlOptions
 from floodmark.connectors.oracle.options import OracleOptions
 from floodmark.connectors.postgres.options import PostgresOptions
 
-NO_EFFECT = "No effect: "
 DIFFERS = {
     "<converter>.<option>": "`<converter>.type` is an entry point, not a Java class",
     "column.mask.hash.<algorithm>.with.salt.<salt>": "a salt with letters is given by `column.mask.salt.<name>`",
@@ -85,7 +86,8 @@ WITHOUT_MEANING = ("snapshot.locking.mode.custom.name",)
 """Options of all connectors that have no effect for MySQL and MariaDB."""
 INTRODUCTION = """# Debezium's options
 
-Every option of Debezium 3.6 for PostgreSQL, MySQL, MariaDB and Oracle, and what becomes of it here. What the options
+Every option of Debezium 3.6 for PostgreSQL, MySQL, MariaDB and Oracle, and those that [3.7](debezium-3.7.md) adds, and
+what becomes of it here. What the options
 mean is in [Options](options.md).
 
 - *works*: the same name, values and meaning. Events differ only where [Differences](differences.md) says so.
@@ -104,7 +106,14 @@ This page is generated from the option models.
 | --- | --- | --- | --- | --- |
 """
 
+_DIFFERS_BY_CONNECTOR: Mapping[str, Mapping[str, str]] = {
+    "postgres": DIFFERS,
+    "mysql": DIFFERS_OF_MYSQL,
+    "mariadb": DIFFERS_OF_MYSQL,
+    "oracle": DIFFERS_OF_ORACLE,
+}
 DATABASES = ("PostgreSQL", "MySQL", "Oracle")
+_LINK = re.compile(r"\[([^]]*)\]\([^)]*\)")
 States: TypeAlias = dict[str, tuple[str, str]]
 
 
@@ -136,6 +145,14 @@ def _states(models: Sequence[type[Options]], differs: Mapping[str, str], without
         else:
             found[name] = ("works", "")
     return found | {name: ("differs", text) for name, text in differs.items()}
+
+
+def difference(connector: str, option: str) -> str:
+    """Return how an option that works differs from Debezium's, as plain text; empty if it doesn't."""
+    differs = _DIFFERS_BY_CONNECTOR.get(connector, {})
+    # A converter's option can have any name.
+    found = find({name: text for name, text in differs.items() if not name.startswith("<")}, option)
+    return _LINK.sub(r"\1", differs[found]).replace("`", "") if found else ""
 
 
 def own(field: FieldInfo) -> bool:

@@ -32,6 +32,7 @@ ACCEPTED: Mapping[str, Foreign] = {
     "incremental.snapshot.allow.schema.changes": Foreign("tables may be altered during an incremental snapshot"),
     "memory.management.<what>.class": Foreign("the tables' structures are held in memory"),
     "min.row.count.to.stream.results": Foreign(_STREAMED),
+    "resolve.create.table.like.schema": Foreign("the schema history has the structures of all tables"),
     "schema.history.internal.<option>": Foreign("the schema history is in state.dir, or in a Kafka topic"),
     "snapshot.max.threads.multiplier": Foreign(_CONNECTIONS),
     "snapshot.max.threads.multiplier.<table>": Foreign(_CONNECTIONS),

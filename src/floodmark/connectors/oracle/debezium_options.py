@@ -11,14 +11,19 @@ from floodmark.connectors.registry import CONNECTORS
 _SPOOL = "rows of open transactions are kept in state.dir, so that memory doesn't grow with them"
 _THREADS = "a snapshot's tasks run on Spark's cores; see snapshot.max.threads and snapshot.chunk.bytes"
 
+_WINDOWS = "windows are measured in logs; see log.mining.log.count.min"
+
 ACCEPTED: Mapping[str, Foreign] = {
     **{name: foreign for name, foreign in debezium.ACCEPTED.items() if name != "query.fetch.size"},
     "connector.class": Foreign("the option connector names the database", (CONNECTORS["oracle"].debezium_class,)),
     "driver.<property>": Foreign("there is no JDBC driver; see database.initial.statements"),
     "legacy.snapshot.max.threads": Foreign(_THREADS),
     "log.mining.archive.log.only.scn.poll.interval.ms": Foreign("see log.mining.poll.interval.ms"),
+    "log.mining.batch.size.<option>": Foreign(_WINDOWS),
     "log.mining.buffer.<option>": Foreign(_SPOOL),
     "log.mining.log.count.growth.max": Foreign("a window begins where the last one ended, whatever is open"),
+    "log.mining.scn.gap.detection.<option>": Foreign(_WINDOWS),
+    "log.mining.sleep.time.<option>": Foreign("see log.mining.poll.interval.ms"),
     "log.mining.window.max.ms": Foreign("a window begins where the last one ended, whatever is open"),
     "memory.management.<what>.class": Foreign("the tables' structures are held in memory"),
     "schema.history.internal": Foreign("the tables' structures are kept in state.dir"),
