@@ -19,6 +19,7 @@ import yaml
 
 import floodmark
 from floodmark.cli.checks.environment import check_iceberg, check_packages
+from floodmark.cli.convert.command import Wanted, convert_file
 from floodmark.cli.main import app
 from floodmark.connectors.contract.findings import Finding
 from floodmark.connectors.load import load_batch_options, load_options
@@ -38,6 +39,8 @@ POSTGRES = {**REQUIRED, "state.dir": "state"}
 MYSQL = {**REQUIRED_MYSQL, "state.dir": "state"}
 PIPELINE: dict[str, Any] = {"source": POSTGRES, "sink": {"type": "noop"}, "checkpoint": "checkpoint"}
 FILE = Path("pipeline.yaml")
+CONFIGURATION = Path("connector.json")
+OTHER = '{{"connector.class": "io.debezium.connector.{}"}}'
 KAFKA = "org.apache.spark:spark-sql-kafka-0-10_{}:{}"
 HISTORY = "io.debezium.storage.kafka.history.KafkaSchemaHistory"
 
@@ -220,6 +223,16 @@ def command(*arguments: str) -> Mistake:
         return app(arguments, standalone_mode=False)
 
     return Mistake(f"`floodmark {' '.join(arguments)}`", make)
+
+
+def configuration(written: str, text: str, output: str | None = None) -> Mistake:
+    """Return a configuration of Debezium that is to be converted."""
+
+    def make() -> object:
+        CONFIGURATION.write_text(text, encoding="utf-8")
+        return convert_file(Wanted(CONFIGURATION, output))
+
+    return Mistake(written, make)
 
 
 def signal(kind: str, data: str) -> Mistake:
@@ -667,6 +680,25 @@ SECTIONS: list[tuple[str, list[Mistake]]] = [
                 sink={"type": "kafka", "options": {"kafka.bootstrap.servers": "k:9092"}},
             ),
             text("`slot.name` twice", "source:\n  connector: postgres\n  slot.name: a\n  slot.name: b\n"),
+        ],
+    ),
+    (
+        "Converting a configuration of Debezium",
+        [
+            configuration("a comma too many", '{"name": "shop",\n "config": {,}}'),
+            configuration("a list of connectors", "[]"),
+            configuration("no connector.class", '{"database.hostname": "db"}'),
+            configuration("an object as a value", '{"name": "shop", "config": {"database": {"port": 1}}}'),
+            configuration("a property twice", '{"a": 1, "a": 2}'),
+            configuration("a property twice, in a .properties file", "a=1\na=2\n"),
+            configuration("a worker's file", "bootstrap.servers=k:9092\noffset.storage.topic=offsets\n"),
+            configuration("a pipeline file", yaml.safe_dump(PIPELINE)),
+            configuration("a resource of another kind", "kind: KafkaConnect\nspec: {}\n"),
+            configuration("SQL Server's connector", OTHER.format("sqlserver.SqlServerConnector")),
+            configuration("a sink connector", OTHER.format("jdbc.JdbcSinkConnector")),
+            configuration("a connector's name misspelt", OTHER.format("mysql.MySqlConector")),
+            configuration("`--output pipeline.yaml`, which exists", "{}", "pipeline.yaml"),
+            configuration("`--output connector.json`", "{}", "connector.json"),
         ],
     ),
     (

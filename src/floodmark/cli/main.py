@@ -197,6 +197,43 @@ def signal_command(
     typer.echo(name)
 
 
+@app.command("convert")
+def convert_command(
+    configuration: Annotated[
+        Path,
+        typer.Argument(metavar="CONFIGURATION", help="A connector's JSON or properties, or application.properties."),
+    ],
+    output: Annotated[
+        str | None, typer.Option("--output", "-o", metavar="PATH", help="The pipeline file to write; - prints it.")
+    ] = None,
+    worker: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="The properties of Kafka Connect's worker.")
+    ] = None,
+    directory: Annotated[
+        str | None, typer.Option(metavar="DIR", help="Where the query keeps its state and its checkpoint.")
+    ] = None,
+    profile: Annotated[
+        str, typer.Option(metavar="NAME", help="The profile of Quarkus in which Debezium Server runs.")
+    ] = "prod",
+    force: Annotated[bool, typer.Option("--force", help="Replace an existing file.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the report as JSON.")] = False,
+) -> None:
+    """Make a pipeline file of a configuration of Debezium, and say what has become of each property.
+
+    Exit code 0: the pipeline does what the configuration says, 1: something isn't supported or is missing, and the file
+    was written all the same, 2: nothing was written.
+    """
+    from floodmark.cli.convert.command import Wanted, convert_file
+
+    try:
+        code = convert_file(Wanted(configuration, output, worker, directory, profile, force, as_json))
+    except FloodmarkError as exc:
+        # A file was not written, which 1 would say.
+        _show(exc)
+        code = 2
+    raise typer.Exit(code)
+
+
 @app.command("schema")
 def schema_command() -> None:
     """Print the JSON schema of pipeline files, by which editors complete and check them."""
