@@ -180,6 +180,20 @@ def test_former_modes_of_flattening(own: dict[str, str], mode: str) -> None:
     assert done.complete
 
 
+def test_a_condition_that_is_missing_refuses_the_transform() -> None:
+    done = converted({"transforms": "u", "transforms.u.type": UNWRAP, "transforms.u.predicate": "p"})
+    assert "'predicates' doesn't name 'p'" in results(done)["transforms.u.type"][1]
+    assert not [name for name in source(done) if name.startswith("transforms")]
+
+
+def test_settings_of_a_converter_that_the_worker_names() -> None:
+    name = "value.converter.schemas.enable"
+    done = converted({name: "false"}, worker={**WORKER, "value.converter": CLOUD_EVENTS})
+    assert results(done)[name] == ("no effect", "it counts only beside 'value.converter', which the worker sets")
+    assert source(done)["value.converter"] == CLOUD_EVENTS
+    assert done.complete
+
+
 def test_transforms_of_other_versions() -> None:
     fields = "org.apache.kafka.connect.transforms.ReplaceField$Value"
     done = converted(

@@ -33,6 +33,7 @@ def convert_converters(
     """
     own = {name for name in properties if name.partition(".")[0] in _SIDES and ".converter" in name}
     enabled = {}
+    given = dict(origins)
     for side in _SIDES:
         converter = f"{side}.converter"
         # Settings of a converter count only where the converter itself is given.
@@ -40,6 +41,8 @@ def convert_converters(
         kind = place.get(converter, JSON_CONVERTER)
         enabled[side] = place.get(f"{converter}.{_ENABLE}", "true").strip().lower()
         prefix = "" if place is properties else "of the worker: "
+        for name in () if place is properties else [name for name in own if name.startswith(f"{converter}.")]:
+            draft.say(given.pop(name), "no effect", f"it counts only beside '{converter}', which the worker sets")
         if side == "value" and kind.strip() == CLOUD_EVENTS:
             _take_cloud_events(draft, place, origins if place is properties else {}, prefix)
             enabled[side] = ""
@@ -50,7 +53,7 @@ def convert_converters(
         elif converter in properties:
             draft.say(origins[converter], "no effect", f"{side}s are JSON")
         for name in sorted(own):
-            if name.startswith(f"{converter}."):
+            if name.startswith(f"{converter}.") and name in given:
                 _take(draft, side, name, properties[name], origins[name], kind.strip() == JSON_CONVERTER)
     unknown = [
         side for side in _SIDES if worker is None and not any(name.startswith(f"{side}.converter") for name in own)
@@ -64,7 +67,7 @@ def convert_converters(
             "default, is assumed where nothing says otherwise: give the worker's file with --worker, or correct "
             "schemas.enable."
         )
-    _decide(draft, enabled, {side: f"{side}.converter.{_ENABLE}" for side in _SIDES}, origins, origins)
+    _decide(draft, enabled, {side: f"{side}.converter.{_ENABLE}" for side in _SIDES}, origins, given)
     return {name: value for name, value in properties.items() if name not in own}
 
 

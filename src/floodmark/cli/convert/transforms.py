@@ -54,7 +54,7 @@ _INSTEAD: Mapping[str, str] = {
     f"{_DEBEZIUM}ContentBasedRouter": _ROUTE,
     f"{_DEBEZIUM}Filter": f"{_SELECT} with a WHERE",
     f"{_DEBEZIUM}SchemaChangeEventFilter": f"set include.schema.changes=false, or {_SELECT} with a WHERE",
-    f"{_DEBEZIUM}TimezoneConverter": _TIMES,
+    f"{_DEBEZIUM}TimezoneConverter": _SELECT,
     f"{_DEBEZIUM}outbox.EventRouter": f"{_SELECT} from the outbox table's events: "
     "get_json_object(value, '$.after.payload') AS value",
     f"{_DEBEZIUM}partitions.PartitionRouting": f"{_SELECT} that returns a column partition",
@@ -83,7 +83,7 @@ def convert_transforms(draft: Draft, properties: Mapping[str, str], origins: Map
     transforms = {name: _members(members, TRANSFORM, name) for name in names}
     predicates = {name: _members(members, PREDICATE, name) for name in conditions}
     kept = [name for name in names if _keep(draft, name, transforms, predicates, origins)]
-    used = [own["predicate"] for name, own in transforms.items() if name in kept and "predicate" in own]
+    used = [own["predicate"].strip() for name, own in transforms.items() if name in kept and "predicate" in own]
     for family, chosen, given in (
         (TRANSFORM, kept, names),
         (PREDICATE, [one for one in conditions if one in used], conditions),
@@ -125,6 +125,8 @@ def _keep(
     kind = _OTHER_TYPES.get(given, given)
     condition = predicates.get(own["predicate"].strip()) if "predicate" in own else None
     refusal = _refusal(kind, own, condition)
+    if not refusal and "predicate" in own and condition is None:
+        refusal = f"'{PREDICATE}' doesn't name '{own['predicate']}', which decides what it changes"
     if kind in _PASSES_ALL:
         for member in own:
             draft.say(origins[f"{place}.{member}"], "no effect", NO_JVM)
