@@ -55,6 +55,8 @@ def test_kill_9(adapter: str, seed: int, tmp_path: Path) -> None:
             for _ in range(-(-KILLS // ROUNDS)):
                 driver = Driver({**options, **SMALL}, tmp_path, every=chance.choice(TRIGGERS))
                 planned = driver.wait_for_batches(driver.batches() + chance.randint(1, 3), within(180))
+                if not planned and begin_anew(scene, driver):
+                    continue
                 assert planned, driver.log()[-4000:]
                 if chance.random() < 0.5:
                     lose_sessions(scene)
@@ -65,6 +67,8 @@ def test_kill_9(adapter: str, seed: int, tmp_path: Path) -> None:
         finally:
             writer.stop()
         last = Driver(options, tmp_path, available_now=True)
+        if last.wait(within(180)) and begin_anew(scene, last):
+            last = Driver(options, tmp_path, available_now=True)
         assert last.wait(within(180)) == 0, last.log()[-4000:]
         events = read_sink(last.out)
         judge(events)
@@ -89,6 +93,19 @@ def lose_sessions(scene: Scene) -> None:
     if isinstance(scene, World):
         # What it has sent already, it only sends again after that.
         scene.replicator.restart()
+
+
+def begin_anew(scene: Scene, query: Driver) -> bool:
+    """Do what the error says if a server, started again before its first checkpoint, leaves out what it has sent.
+
+    Returns:
+        Whether that was the query's error.
+    """
+    if not isinstance(scene, World) or "OpenLogReplicator goes on at " not in query.log()[-4000:]:
+        return False
+    scene.replicator.checkpoint.scn = None
+    scene.replicator.restart()
+    return True
 
 
 def judge(events: list[Event]) -> None:
