@@ -219,7 +219,10 @@ class ReplicatorServer:
     def _start(self, client: socket.socket, scn: int) -> None:
         if self._builder is not None:
             send(client, response(ALREADY_STARTED))
-        elif not self._begin(scn):
+            return
+        # Without a checkpoint it knows no pieces.
+        self._pieces = Pieces()
+        if not self._begin(scn):
             send(client, response(FAILED_START))
         else:
             self.checkpoint.scn = scn
