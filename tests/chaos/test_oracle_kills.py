@@ -23,6 +23,8 @@ KILLS = int(os.environ.get("FLOODMARK_CHAOS_ORACLE_KILLS", "2"))
 ROUNDS = max(1, -(-KILLS // 50))
 """Rows are compared at the end of each round, so that a long run shows early what it found."""
 SNAPSHOT_ROWS = 3000
+SPARK_STARTS = "Setting default log level"
+"""What each process of a query says first in the log that they share."""
 TRIGGERS = ["0 seconds", "700 milliseconds"]
 SMALL = {
     "snapshot.chunk.bytes": "65536",
@@ -101,7 +103,8 @@ def begin_anew(scene: Scene, query: Driver) -> bool:
     Returns:
         Whether that was the query's error.
     """
-    if not isinstance(scene, World) or "OpenLogReplicator goes on at " not in query.log()[-4000:]:
+    last = query.log().rpartition(SPARK_STARTS)[2]
+    if not isinstance(scene, World) or "OpenLogReplicator goes on at " not in last:
         return False
     scene.replicator.checkpoint.scn = None
     scene.replicator.restart()
