@@ -11,7 +11,7 @@ import pytest
 
 from floodmark.demo.embedded import VERSIONS, EmbeddedPostgres
 from floodmark.errors import SourceStateError
-from tests.conformance.cases import CASES, DDL, Case, altered, cases_of, changed, fields, routing, tables
+from tests.conformance.cases import CASES, DDL, Case, altered, cases_of, changed, cloud_events, fields, routing, tables
 from tests.conformance.count import counts
 from tests.conformance.differences import LEFT_OUT, OTHER_KEYS, expected_difference, read_twice
 from tests.conformance.golden import Golden, load, masked, masked_key, settled
@@ -30,9 +30,11 @@ ALWAYS = {
     "fields_masked_by",
     "fields_extracted_envelopes_schemas",
     "fields_cast",
+    "cloud_events_default",
+    "cloud_events_bare",
 }
-"""The cases of transforms that ``make test`` runs; it is ``make chaos`` that runs the others."""
-SELDOM = [case for theme in (routing, changed, fields) for case in theme.CASES if case.name not in ALWAYS]
+"""The cases of transforms and converters that ``make test`` runs; it is ``make chaos`` that runs the others."""
+SELDOM = [case for theme in (routing, changed, fields, cloud_events) for case in theme.CASES if case.name not in ALWAYS]
 
 
 @pytest.mark.parametrize("version", VERSIONS)

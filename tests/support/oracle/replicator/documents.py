@@ -13,6 +13,8 @@ from tests.support.oracle.model.tables import Column, Row, Structure
 from tests.support.oracle.model.types import LARGE
 from tests.support.oracle.replicator.writers import BufferWriter, Change, JsonWriter, Writer
 
+TOGETHER = 100
+"""How many records of commits are written at once at least, if there are as many."""
 IDLE_S = 3
 NONE = (1 << 64) - 1
 """How a number is written that there isn't."""
@@ -168,12 +170,14 @@ class Builder:
             yield from self._checkpoint(idle[self._idle - 1])
 
     def _divided(self, records: Sequence[RedoRecord]) -> Iterator[list[RedoRecord]]:
-        """Yield the records that were written at once: the database writes at least every few seconds."""
+        """Yield the records that were written at once: the database writes at commits, some of them together, and at
+        least every few seconds."""
         ends = set(self._pieces.ends.values())
         found: list[RedoRecord] = []
         for record in records:
             is_late = found and record.scn > found[-1].scn + IDLE_S * PER_SECOND
-            if found and (is_late or record.scn in self._pieces.ends or found[-1].scn in ends):
+            is_long = len(found) >= TOGETHER and found[-1].operation == Operation.COMMIT
+            if found and (is_late or is_long or record.scn in self._pieces.ends or found[-1].scn in ends):
                 yield found
                 found = []
             found.append(record)
