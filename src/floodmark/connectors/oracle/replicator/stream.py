@@ -216,9 +216,14 @@ class ReplicatorStream:
         self._since_checkpoint = None
         position = behind(found.scn)
         self._last = max(self._last, Position.parse(position))
-        self._cutter.reached(position)
         self._upto = max(self._upto, position)
         self._confirmations.reached(self._upto, found.key, found.scn)
+        idle = self._cutter.idle_position
+        if idle is not None and idle < position:
+            # Before the planner sees the position, which may follow a statement that has left no changes.
+            self._samples.take()
+            self._remember(position)
+        self._cutter.reached(position)
 
     def _remember_idle(self) -> None:
         idle = self._cutter.idle_position
