@@ -291,6 +291,14 @@ def test_a_micro_batch_that_comes_again_without_rows_that_a_snapshot_has_read(tm
     with pytest.raises(TargetChangedError, match="The checkpoint is older than the Iceberg table"):
         mirror.write(1, source.told[3:])
     assert len(mirror.rows()) == 3
+    # A checkpoint that was restored in the middle of a snapshot: the log goes as far, but other rows were read.
+    for number in (5, 6, 7):
+        source.change("insert" if number == 5 else "read", number, 0, number, False)
+    change, read, other = source.told[4:]
+    assert mirror.write(2, [change, read])
+    for rows in ([change, other], [other]):
+        with pytest.raises(TargetChangedError, match="The checkpoint is older than the Iceberg table"):
+            mirror.write(2, rows)
 
 
 def test_columns_are_added_and_widened(tmp_path: Path, sql: Catalogue) -> None:

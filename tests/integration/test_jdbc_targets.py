@@ -95,6 +95,29 @@ def test_a_micro_batch_that_comes_again_without_rows_that_a_snapshot_has_read(ta
     assert len(target.rows("SELECT * FROM public_t")) == 5
 
 
+def test_a_checkpoint_that_was_restored_in_the_middle_of_a_snapshot(target: Target, tmp_path: Path) -> None:
+    """The log may have gone as far in both micro-batches with a number, but the rows that were read are others."""
+    query, change = Query(target, tmp_path), row(1, v="a")
+    query.write(0, {"public.t": one(change, row(2, "r", 9, v="r"))})
+    for rows in ([change, row(3, "r", 10, v="r")], [row(3, "r", 10, v="r")]):
+        with pytest.raises(TargetChangedError, match="checkpoint is older"):
+            query.write(0, {"public.t": one(*rows)})
+    query.write(1, {"public.t": one(row(4, v="d"))})
+    with pytest.raises(TargetChangedError, match="checkpoint is older"):
+        query.write(1, {"public.t": one(row(4, v="d"), row(5, "r", 12, v="r"))})
+
+
+def test_a_micro_batch_that_comes_again_with_another_table(target: Target, tmp_path: Path) -> None:
+    query, change = Query(target, tmp_path), one(row(1, v="a"))
+    query.write(0, {"public.t": change})
+    for _ in range(2):
+        query.write(0, {"public.t": change, "public.u": one(row(2, v="b"))})
+    query.write(0, {"public.u": one(row(2, v="b"))})
+    assert [len(target.rows(f"SELECT * FROM public_{table}")) for table in "tu"] == [1, 1]
+    with pytest.raises(TargetChangedError, match="checkpoint is older"):
+        query.write(0, {"public.u": one(row(3, v="b"))})
+
+
 def test_a_missing_target(target: Target, tmp_path: Path) -> None:
     query = Query(target, tmp_path)
     query.write(0, {"public.t": one(row(1, v="a"))})

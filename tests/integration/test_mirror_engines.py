@@ -119,6 +119,15 @@ def test_a_micro_batch_that_comes_again_without_rows_that_a_snapshot_has_read(
         mirror.write(2, told[4:])
     assert mirror.write(3, told[4:])
     assert len(mirror.rows()) == 5
+    source.change("insert", 6, 0, 6, False)
+    source.change("read", 7, 0, 7, False)
+    source.change("read", 8, 0, 8, False)
+    *_, change, read, other = ({**row, "key": list(key)} for row in source.told)
+    assert mirror.write(4, [change, read])
+    # A checkpoint that was restored in the middle of a snapshot: the log goes as far, but other rows were read.
+    for rows in ([change, other], [other]):
+        with pytest.raises(TargetChangedError, match="The checkpoint is older than the Delta table"):
+            mirror.write(4, rows)
 
 
 def test_rows_of_another_query(tmp_path: Path, engine: DeltaSpark | None) -> None:

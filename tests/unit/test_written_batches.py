@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from floodmark.connectors.load import load_options
-from floodmark.sinks.written_batches import WrittenBatches
+from floodmark.sinks.state.written_batches import WrittenBatches
 from tests.support.options import REQUIRED
 
 TABLES = ("s.a", "s.b", "s.c")

@@ -10,9 +10,9 @@ from floodmark.config.common import CommonOptions
 from floodmark.errors import TargetChangedError, TargetError
 from floodmark.logger import get_logger
 from floodmark.signals.files import new_signal, send
-from floodmark.sinks.made_tables import MadeTables
-from floodmark.sinks.targets_aside import TargetAside
-from floodmark.sinks.written_batches import WrittenBatches
+from floodmark.sinks.state.made_tables import MadeTables
+from floodmark.sinks.state.targets_aside import TargetAside
+from floodmark.sinks.state.written_batches import WrittenBatches
 
 log = get_logger(__name__)
 

@@ -22,7 +22,7 @@ from floodmark.errors import FloodmarkError, describe
 from floodmark.json_data import Json
 from floodmark.logger import get_logger
 from floodmark.redact import without_uri_secrets
-from floodmark.sinks.targets_aside import TargetAside, targets_aside
+from floodmark.sinks.state.targets_aside import TargetAside, targets_aside
 from floodmark.spark.checkpoint import Checkpoint
 from floodmark.spark.pipelines.file import PipelineFile
 from floodmark.spark.pipelines.model import Pipeline

@@ -19,7 +19,7 @@ from floodmark.connectors.contract.log_status import LogStatus
 from floodmark.json_data import Json
 from floodmark.redact import shown_uri
 from floodmark.sinks.folders import folder_name
-from floodmark.sinks.targets_aside import TargetAside
+from floodmark.sinks.state.targets_aside import TargetAside
 from floodmark.snapshots.excluded_tables import NO_KEY, ExcludedTable
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from floodmark.sinks.delta.format.log import DeltaLog, State
 from floodmark.sinks.delta.format.log_files import Action
 from floodmark.sinks.delta.layouts import is_clustered, prove_clustering, prove_partition, prove_partitioned
 from floodmark.sinks.delta.parts import Part
-from floodmark.sinks.delta.planning.agreement import Agreement, mark
+from floodmark.sinks.delta.planning.agreement import Agreement
 from floodmark.sinks.delta.protocols import TableListener
 from floodmark.sinks.delta.tables import (
     DELETES_PROPERTY,
@@ -25,6 +25,7 @@ from floodmark.sinks.delta.tables import (
     prove_key,
     prove_mode,
 )
+from floodmark.sinks.micro_batches import comes_again, mark_of
 from floodmark.sinks.options import MirrorOptions
 from floodmark.sinks.table_properties import properties_of
 
@@ -171,11 +172,9 @@ class Admission:
         done = state.transactions.get(self._application)
         if done is None or done < batch:
             return False
-        ended = mark(parts)
-        if done == batch and (
-            state.transactions.get(self._application + LAST) == ended
-            or _noted(log.note_of(state, self._application)) == ended
-        ):
+        mark = mark_of(part.extent for part in parts)
+        written = (state.transactions.get(self._application + LAST), _noted(log.note_of(state, self._application)))
+        if done == batch and any(one is not None and comes_again(one, mark) for one in written):
             return True
         raise TargetChangedError(
             f"The checkpoint is older than the Delta table '{self._name}': it goes on with micro-batch {batch}, "
@@ -224,7 +223,7 @@ def outrun(name: str, attempts: int) -> TargetChangedError:
 
 def note(parts: Sequence[Part]) -> str:
     """Return the mark of a micro-batch as text that a commit can carry, where it can have only one transaction."""
-    return json.dumps({_NOTE: mark(parts)})
+    return json.dumps({_NOTE: mark_of(part.extent for part in parts)})
 
 
 def _noted(text: str) -> int | None:

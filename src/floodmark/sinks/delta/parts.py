@@ -26,6 +26,7 @@ from floodmark.sinks.delta.format.vectors import Rows
 from floodmark.sinks.history import TIME, VALID_TO, VALIDITY
 from floodmark.sinks.keys import row_codes
 from floodmark.sinks.last_changes import LastChanges, last_changes
+from floodmark.sinks.micro_batches import NOTHING, Extent
 from floodmark.sinks.options import Mode
 from floodmark.sinks.soft_deletes import DELETED, marked
 
@@ -41,6 +42,7 @@ MESSAGE = pa.schema(
         ("changes", pa.binary()),
         ("truncated", pa.string()),
         ("logged", pa.string()),
+        ("read", pa.string()),
         ("adds", pa.list_(pa.field("element", pa.string()))),
         ("open", pa.binary()),
         ("unrepresentable", pa.list_(pa.field("element", pa.string()))),
@@ -62,7 +64,7 @@ class Part:
         changes: keys and positions (``_position``) of its last changes: those of the data files' rows in their order,
             then those of rows that are deleted. Without columns for a table without a key.
         truncated: the position of its last truncate; empty without one.
-        logged: the position of its last change that comes from the log; empty if a snapshot has read all of it.
+        extent: how far its rows go.
         adds: the contents of the actions that add the data files, one for each partition that has rows.
         open: its rows as they came, because some need values that only the target or another task has. Nothing of
             them is written.
@@ -73,7 +75,7 @@ class Part:
     columns: pa.Schema
     changes: pa.Table
     truncated: str = ""
-    logged: str = ""
+    extent: Extent = NOTHING
     adds: Sequence[Mapping[str, Json]] = field(default=())
     open: pa.Table | None = None
     unrepresentable: Sequence[str] = field(default=())
@@ -104,7 +106,7 @@ class Part:
             "columns": self.columns.serialize().to_pybytes(),
             "changes": packed(self.changes),
             "truncated": self.truncated,
-            "logged": self.logged,
+            **self.extent._asdict(),
             "adds": [json.dumps(add) for add in self.adds],
             "open": None if self.open is None else packed(self.open),
             "unrepresentable": list(self.unrepresentable),
@@ -125,7 +127,7 @@ class Part:
             pa.ipc.read_schema(pa.py_buffer(row["columns"])),
             unpacked(row["changes"]),
             row["truncated"],
-            row["logged"],
+            Extent(row["logged"], row["read"]),
             [json.loads(add) for add in row["adds"]],
             None if row["open"] is None else unpacked(row["open"]),
             row["unrepresentable"],
@@ -185,8 +187,7 @@ def make_parts(files: DataFiles, rows: Sequence[pa.Table], mode: Mode = "hard") 
         for key in keys:
             chosen = events if len(keys) == 1 else events.filter(pc.equal(names, key))
             part = _part(files, chosen, key.split("\0") if key else [], mode)
-            logged = chosen["position"].filter(pc.not_equal(chosen["op"], "r"))
-            parts.append(replace(part, logged=pc.max(logged).as_py() or ""))
+            parts.append(replace(part, extent=Extent.of(chosen)))
     return parts
 
 

@@ -20,11 +20,11 @@ from floodmark.sinks.delta.parts import Part
 from floodmark.sinks.delta.protocols import MakeWriter, TableWriter
 from floodmark.sinks.delta.stores import FolderMarks, TableFolder, table_folder
 from floodmark.sinks.delta.tables import application_of
-from floodmark.sinks.made_tables import MadeTables
 from floodmark.sinks.options import MirrorOptions
+from floodmark.sinks.state.made_tables import MadeTables
+from floodmark.sinks.state.targets_aside import Marks, TargetAside, TargetsAside
+from floodmark.sinks.state.written_batches import WrittenBatches
 from floodmark.sinks.table_policies import TablePolicies
-from floodmark.sinks.targets_aside import Marks, TargetAside, TargetsAside
-from floodmark.sinks.written_batches import WrittenBatches
 
 log = get_logger(__name__)
 

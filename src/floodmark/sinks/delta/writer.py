@@ -21,7 +21,6 @@ from floodmark.sinks.delta.format.data_files import DataFiles
 from floodmark.sinks.delta.format.log import NO_TABLE, DataFile, DeltaLog, commit_info, now_ms
 from floodmark.sinks.delta.format.log_files import Action
 from floodmark.sinks.delta.parts import Part, fitting
-from floodmark.sinks.delta.planning.agreement import mark
 from floodmark.sinks.delta.planning.histories import Histories, has_ended
 from floodmark.sinks.delta.planning.replacements import Replacements
 from floodmark.sinks.delta.planning.target_rows import KeptRows, TargetRows
@@ -32,6 +31,7 @@ from floodmark.sinks.delta.stores import TableFolder
 from floodmark.sinks.delta.tables import evolution, fitted, prove_writable, widened
 from floodmark.sinks.delta.upkeep import AtOnce, Upkeep
 from floodmark.sinks.history import VALID_TO
+from floodmark.sinks.micro_batches import mark_of
 from floodmark.sinks.options import MirrorOptions
 
 log = get_logger(__name__)
@@ -220,7 +220,7 @@ class DeltaWriter:
             actions += self._planner.actions(parts, files, key, columns, now)
         else:
             actions += [{"add": add} for part in parts for add in part.adds]
-        done = {self._application: batch, self._application + LAST: mark(parts)}
+        done = {self._application: batch, self._application + LAST: mark_of(part.extent for part in parts)}
         transactions: list[Action] = [
             {"txn": {"appId": name, "version": version, "lastUpdated": now}} for name, version in done.items()
         ]

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from floodmark.errors import TargetChangedError, TargetError, TargetUnfitError
 from floodmark.sinks.iceberg.state import DELETES, KEY, OWNER, TABLE, Done, TableState
+from floodmark.sinks.micro_batches import comes_again
 from floodmark.sinks.options import MirrorOptions, Mode
 from floodmark.sinks.table_properties import properties_of
 
@@ -160,7 +161,7 @@ class Admission:
         done = state.done(self._application)
         if done is None or done.batch < batch:
             return False
-        if (done.batch, done.mark) == (batch, mark):
+        if done.batch == batch and comes_again(done.mark, mark):
             return True
         raise TargetChangedError(
             f"The checkpoint is older than the Iceberg table '{self._table}': it goes on with micro-batch {batch}, but "

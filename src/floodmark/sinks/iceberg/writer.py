@@ -9,13 +9,14 @@ from floodmark.errors import TargetChangedError, TargetDamagedError, TargetError
 from floodmark.logger import get_logger
 from floodmark.sinks.delta.format.data_files import with_position
 from floodmark.sinks.delta.parts import Part
-from floodmark.sinks.delta.planning.agreement import Agreement, mark
+from floodmark.sinks.delta.planning.agreement import Agreement
 from floodmark.sinks.delta.protocols import TableListener
 from floodmark.sinks.iceberg.admission import Admission
 from floodmark.sinks.iceberg.columns import fitted, new_columns
 from floodmark.sinks.iceberg.protocols import Applying, CatalogTable, Gone, Rows
 from floodmark.sinks.iceberg.staging import prepare
 from floodmark.sinks.iceberg.state import TableState
+from floodmark.sinks.micro_batches import mark_of
 from floodmark.sinks.options import MirrorOptions
 
 log = get_logger(__name__)
@@ -120,7 +121,8 @@ class IcebergWriter:
         if head is None:
             self._table.begin()
             return None
-        parts, number = agreed.parts, mark(agreed.parts)
+        parts = agreed.parts
+        number = mark_of(part.extent for part in parts)
         if self._admission.is_done(batch, number, state):
             return False
         if agreed.others and (state.has_rows or state.done(self._application) is not None):

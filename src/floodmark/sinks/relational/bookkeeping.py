@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from floodmark.errors import TargetBusyError, TargetChangedError, TargetUnfitError
+from floodmark.sinks.micro_batches import comes_again
 from floodmark.sinks.relational.dialect import Dialect, Session
 
 OFFSETS, TABLES, ASIDE = "floodmark_offsets", "floodmark_tables", "floodmark_set_aside"
@@ -95,7 +96,7 @@ class Bookkeeping:
             ),
         )
 
-    def offset(self, session: Session, lock: bool = False) -> tuple[int, Mapping[str, str]]:
+    def offset(self, session: Session, lock: bool = False) -> tuple[int, Mapping[str, int]]:
         """Return the number of the last micro-batch of the query and its marks; ``NEVER`` if it has none.
 
         Args:
@@ -110,20 +111,20 @@ class Bookkeeping:
         if not found:
             return NEVER, {}
         ((batch, marks),) = found
-        return int(batch), json.loads(marks)
+        return int(batch), {table: int(mark, 16) for table, mark in json.loads(marks).items()}
 
     def begin_offsets(self, session: Session) -> None:
         """Make the row of the query's offset, which later transactions lock."""
         if not session.query(f"SELECT 1 FROM {self._name(OFFSETS)} WHERE query = %s", (self._query,)):
             session.execute(self._dialect.keep_offset(), (self._query, NEVER, "{}"), "beginning the query's offsets")
 
-    def keep_offset(self, session: Session, batch: int, marks: Mapping[str, str]) -> None:
+    def keep_offset(self, session: Session, batch: int, marks: Mapping[str, int]) -> None:
         """Write the offset of a micro-batch, in its transaction.
 
         Args:
-            marks: what tells each of its tables from that of another micro-batch with the same number.
+            marks: how far it goes for each of its tables (``mark_of``).
         """
-        values = (self._query, batch, json.dumps(marks))
+        values = (self._query, batch, json.dumps({table: f"{mark:016x}" for table, mark in marks.items()}))
         session.execute(self._dialect.keep_offset(), values, "writing the query's offset")
 
     def owners(self, session: Session, target: str) -> list[Ownership]:
@@ -185,8 +186,12 @@ class Bookkeeping:
         return self._dialect.full_name(table).replace("%", "%%")
 
 
-def is_done(batch: int, marks: Mapping[str, str], done: int, known: Mapping[str, str], place: str) -> bool:
-    """Return whether a micro-batch is the one that was written last, which Spark delivers again.
+def unwritten(
+    batch: int, marks: Mapping[str, int], done: int, known: Mapping[str, int], place: str
+) -> Sequence[str] | None:
+    """Return the tables of a micro-batch that the target lacks; None: it has this one, which Spark delivers again.
+
+    A micro-batch that is delivered again has other tables where the query's options have changed.
 
     Args:
         batch: its number.
@@ -198,8 +203,8 @@ def is_done(batch: int, marks: Mapping[str, str], done: int, known: Mapping[str,
     Raises:
         TargetChangedError: it is an earlier one, another one with that number, or one in between is missing.
     """
-    if done == batch and all(known.get(table, mark) == mark for table, mark in marks.items()):
-        return True
+    if done == batch and all(comes_again(known[table], mark) for table, mark in marks.items() if table in known):
+        return [table for table in marks if table not in known] or None
     if done >= batch:
         raise TargetChangedError(
             f"The checkpoint is older than the target {place}: it goes on with micro-batch {batch}, but the target has "
@@ -215,4 +220,4 @@ def is_done(batch: int, marks: Mapping[str, str], done: int, known: Mapping[str,
             "Start the query with a new checkpoint and the sink's option existing.tables=empty, or connect to the "
             "target that has them.",
         )
-    return False
+    return list(marks)

@@ -15,6 +15,7 @@ from floodmark.changes.arrow_tables import packed, unpacked
 from floodmark.errors import FloodmarkError, TargetBusyError, TargetError, TargetUnfitError
 from floodmark.sinks.blocks import together
 from floodmark.sinks.last_changes import LastChanges, last_changes
+from floodmark.sinks.micro_batches import Extent
 
 POSITION = "_position"
 """The column of a target with the position of the row's last change."""
@@ -30,7 +31,7 @@ MESSAGE = pa.schema(
         ("truncated", pa.string()),
         ("first", pa.string()),
         ("last", pa.string()),
-        ("end", pa.string()),
+        ("read", pa.string()),
         ("count", pa.int64()),
         ("rows", pa.binary()),
         ("staged", pa.string()),
@@ -53,7 +54,7 @@ class Part:
         truncated: the position of its last truncate; empty without one.
         first: the position of its first change in the log; empty if all rows come from a snapshot.
         last: that of its last one.
-        end: the position of its last row, also if a snapshot has read it.
+        read: the position of its last row that a snapshot has read; empty if there is none.
         count: how many rows it has.
         rows: these, as a staging table has them; None: they are in one.
         staged: the name of the staging table; empty if they are in none.
@@ -66,11 +67,21 @@ class Part:
     truncated: str
     first: str
     last: str
-    end: str
+    read: str
     count: int
     rows: pa.Table | None
     staged: str = ""
     unrepresentable: Sequence[str] = ()
+
+    @property
+    def extent(self) -> Extent:
+        """How far its rows go."""
+        return Extent(self.last, self.read)
+
+    @property
+    def end(self) -> str:
+        """The position of its last row."""
+        return max(self.extent)
 
     @property
     def is_read(self) -> bool:
@@ -91,7 +102,7 @@ class Part:
             "truncated": self.truncated,
             "first": self.first,
             "last": self.last,
-            "end": self.end,
+            "read": self.read,
             "count": self.count,
             "rows": None if self.rows is None else packed(self.rows),
             "staged": self.staged,
@@ -116,7 +127,7 @@ class Part:
             row["truncated"],
             row["first"],
             row["last"],
-            row["end"],
+            row["read"],
             row["count"],
             None if row["rows"] is None else unpacked(row["rows"]),
             row["staged"],
@@ -169,20 +180,18 @@ def _part(table: str, events: pa.Table, key: Sequence[str]) -> Part:
                 "Leave it out with column.exclude.list, or rename it.",
             )
     lost = pc.unique(pc.list_flatten(events["unrepresentable"].combine_chunks())).to_pylist()
-    logged = events["position"].filter(pc.not_equal(events["op"], "r"))
-    ends = pc.min_max(logged) if len(logged) else None
-    first, last = ("", "") if ends is None else (ends["min"].as_py(), ends["max"].as_py())
-    end = pc.max(events["position"]).as_py()
+    first = pc.min(events["position"].filter(pc.not_equal(events["op"], "r"))).as_py() or ""
+    last, read = Extent.of(events)
     if not key:
         staged = _appended(events, columns)
-        return Part([], columns, [], "", first, last, end, staged.num_rows, staged, unrepresentable=lost)
+        return Part([], columns, [], "", first, last, read, staged.num_rows, staged, unrepresentable=lost)
     changes = last_changes(events, key)
     truncated = ""
     if changes.truncated:
         truncated = pc.max(events["position"].filter(pc.equal(events["op"], "t"))).as_py()
     lacking = [name for name in columns.names if name in changes.unavailable]
     staged = _staged(changes, columns, key, lacking)
-    return Part(key, columns, lacking, truncated, first, last, end, staged.num_rows, staged, unrepresentable=lost)
+    return Part(key, columns, lacking, truncated, first, last, read, staged.num_rows, staged, unrepresentable=lost)
 
 
 def stage_schema(columns: pa.Schema, key: Sequence[str], lacking: Sequence[str]) -> pa.Schema:

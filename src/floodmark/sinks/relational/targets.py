@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from hashlib import blake2b
 from typing import Any
 
 from floodmark.config.common import CommonOptions
 from floodmark.errors import TargetBusyError, TargetError, TargetUnfitError
 from floodmark.logger import get_logger
-from floodmark.sinks.made_tables import MadeTables
-from floodmark.sinks.relational.bookkeeping import ASIDE, Bookkeeping, is_done
+from floodmark.sinks.micro_batches import mark_of
+from floodmark.sinks.relational.bookkeeping import ASIDE, Bookkeeping, unwritten
 from floodmark.sinks.relational.connect import persistent
 from floodmark.sinks.relational.dialect import Dialect, Session
 from floodmark.sinks.relational.loops import LoopCheck
@@ -20,8 +19,9 @@ from floodmark.sinks.relational.parts import Part
 from floodmark.sinks.relational.preparation import Preparation, Prepared
 from floodmark.sinks.relational.rebuilding.shadows import Shadows
 from floodmark.sinks.relational.staging import StageLostError, drop_orphans, drop_stages
+from floodmark.sinks.state.made_tables import MadeTables
+from floodmark.sinks.state.targets_aside import TargetAside, TargetsAside
 from floodmark.sinks.table_policies import TablePolicies
-from floodmark.sinks.targets_aside import TargetAside, TargetsAside
 
 log = get_logger(__name__)
 
@@ -170,14 +170,18 @@ class RelationalTargets:
         session = self.session()
         errors: Errors = {}
         parts = self._parts(found, errors)
-        marks = {table: _mark(some) for table, some in parts.items()}
+        marks = {table: mark_of(part.extent for part in some) for table, some in parts.items()}
         place = str(self._options.connection_url)
-        if is_done(batch, marks, *self._books.offset(session), place):
+        missing = unwritten(batch, marks, *self._books.offset(session), place)
+        if missing is None:
             return
-        prepared = self._prepared(session, parts, errors)
+        prepared = self._prepared(session, {table: parts[table] for table in missing}, errors)
         try:
-            if is_done(batch, marks, *self._begun(session), place):
+            done, known = self._begun(session)
+            if unwritten(batch, marks, done, known, place) != missing:
+                # Another process of the query has written since.
                 session.rollback()
+                self._write(batch, found)
                 return
             stages = self._stages(session)
             merge = Merge(self._dialect, session, stages, self._tell)
@@ -200,6 +204,7 @@ class RelationalTargets:
                 self._shadows.fail(session, self.registered(table), "The target was set aside.")
             self._shadows.end(session, batch)
             kept = {table: mark for table, mark in marks.items() if table not in errors}
+            kept |= known if done == batch else {}
             self._books.keep_offset(session, batch, kept)
             session.commit()
             stages.committed()
@@ -212,7 +217,7 @@ class RelationalTargets:
         for table, failure in errors.items():
             self._remember(batch, table, found[table], failure)
 
-    def _begun(self, session: Session) -> tuple[int, Mapping[str, str]]:
+    def _begun(self, session: Session) -> tuple[int, Mapping[str, int]]:
         """Begin a transaction, and return the query's offset, which no other process changes until it ends."""
         while True:
             session.begin()
@@ -314,13 +319,3 @@ class _Marks:
     def place(self, table: str) -> str:
         """Return the row that a user deletes to take a table back."""
         return f"the row of '{table}' in {self._targets.marks_table}"
-
-
-def _mark(parts: Sequence[Part]) -> str:
-    """Return a text for where a micro-batch ends in the log for a table.
-
-    Rows that a snapshot has read only count if there is nothing else: a micro-batch that is delivered again may lack
-    them, or some of them. All of a table have the same position, that of their read point.
-    """
-    last = max(part.last for part in parts) or max(part.end for part in parts)
-    return blake2b(last.encode(), digest_size=8).hexdigest()

@@ -1,10 +1,9 @@
-"""Decides which parts of a micro-batch can be written together, and tells micro-batches apart by where they end."""
+"""Decides which parts of a micro-batch can be written together."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from hashlib import blake2b
 
 import pyarrow as pa
 
@@ -64,13 +63,3 @@ class Agreement:
             "apart any more, or have no type in common.",
             "Remove the target table, and start the query with the mirror's option missing.tables=read.",
         )
-
-
-def mark(parts: Sequence[Part]) -> int:
-    """Return a number for the position at which a micro-batch ends in the log for a table.
-
-    Rows that a snapshot has read only count if there is nothing else: a micro-batch that is delivered again may lack
-    them, or some of them. All of a table have the same position, that of their read point.
-    """
-    last = max(part.logged for part in parts) or max(part.last for part in parts)
-    return int.from_bytes(blake2b(last.encode(), digest_size=8).digest(), "big") >> 1

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from floodmark.capture.seals import opened, sealed
 from floodmark.config.common import CommonOptions
 from floodmark.errors import DamagedFileError
-from floodmark.sinks.remembered import Remembered
+from floodmark.sinks.state.remembered import Remembered
 
 _WRITTEN = "written"
 """The folder of ``state.dir`` for them, below the query's."""

@@ -9,7 +9,7 @@ from typing import Protocol, Self
 
 from floodmark.config.common import CommonOptions
 from floodmark.json_data import Json, stored_object
-from floodmark.sinks.remembered import Remembered
+from floodmark.sinks.state.remembered import Remembered
 
 _ASIDE = "aside"
 """The folder of ``state.dir`` for them, below the query's."""

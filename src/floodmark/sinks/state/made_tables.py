@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from floodmark.config.common import CommonOptions
-from floodmark.sinks.remembered import Remembered
+from floodmark.sinks.state.remembered import Remembered
 
 
 class MadeTables:

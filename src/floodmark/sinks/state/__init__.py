@@ -1,0 +1,1 @@
+"""What queries remember of their targets, in files of ``state.dir``."""
