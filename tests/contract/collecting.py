@@ -46,7 +46,11 @@ def collected(test: Any, connectors: Sequence[ConnectorUnderTest]) -> tuple[tupl
     return ("connector", name), [(one, value) for one in able for value in choose(one.capabilities)]
 
 
-def is_long(test: Any, connector: ConnectorUnderTest) -> bool:
-    """Return whether ``make test`` leaves a test out."""
-    further = connector.is_further_log and getattr(test, "of_snapshots", False)
+def is_long(test: Any, connector: ConnectorUnderTest, *values: Any) -> bool:
+    """Return whether ``make test`` leaves a test out.
+
+    Args:
+        values: that of its argument that varies. Signals in files, which no log brings, are tried with one of them.
+    """
+    further = connector.is_further_log and (getattr(test, "of_snapshots", False) or values == ("file",))
     return connector.capabilities.is_slow or further

@@ -22,7 +22,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "connector" in metafunc.fixturenames:
         names, values = collected(metafunc.function, CONNECTORS)
         ids = ["-".join([one[0].name, *map(str, one[1:])]) for one in values]
-        marks = [[pytest.mark.long] if is_long(metafunc.function, one[0]) else [] for one in values]
+        marks = [[pytest.mark.long] if is_long(metafunc.function, *one) else [] for one in values]
         params = [pytest.param(*one, id=id_, marks=mark) for one, id_, mark in zip(values, ids, marks, strict=True)]
         metafunc.parametrize(names, params)
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.contract.collecting import each, needs
+from tests.contract.collecting import each, needs, of_snapshots
 from tests.contract.conftest import Start
 from tests.contract.internals import record_signals
 from tests.contract.query import NOTIFICATIONS, PAD, SIGNALS, SMALL, changes, reads
@@ -123,6 +123,7 @@ def test_a_condition_chooses_rows(scene: Scene) -> None:
     assert scene.read == sorted(ALL[-3:] * 2)
 
 
+@of_snapshots
 @needs("incremental")
 @each("channel", channels)
 def test_unknown_tables_and_malformed_signals_stop_nothing(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -141,6 +142,7 @@ def test_unknown_tables_and_malformed_signals_stop_nothing(scene: Scene, monkeyp
     assert len(recorder.of("signal_refused")) == len(malformed) + 1
 
 
+@of_snapshots
 @needs("incremental")
 @each("channel", channels)
 def test_a_pause_lasts_until_it_is_resumed(scene: Scene) -> None:
@@ -165,6 +167,7 @@ def test_a_pause_lasts_until_it_is_resumed(scene: Scene) -> None:
     assert scene.notified()[-4:] == ["STARTED", "PAUSED", "RESUMED", "COMPLETED"]
 
 
+@of_snapshots
 @needs("incremental")
 @each("channel", channels)
 def test_a_snapshot_that_is_stopped(scene: Scene) -> None:

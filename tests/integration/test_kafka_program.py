@@ -37,7 +37,9 @@ def test_events_and_blocks_of_them_are_written(
     assert sorted(json.loads(one.key() or b"{}")["id"] for one in records) == list(range(1, 21))
 
 
-@pytest.mark.parametrize("change", ["", "coalesce", "repartition"])
+@pytest.mark.parametrize(
+    "change", ["repartition", *(pytest.param(one, marks=pytest.mark.long) for one in ("", "coalesce"))]
+)
 def test_events_of_a_key_are_in_order_whatever_a_program_does_with_blocks(
     change: str, spark: SparkSession, small: Source, broker: Broker, tmp_path: Path
 ) -> None:

@@ -19,7 +19,7 @@ SOME = (
 )
 
 
-@pytest.mark.parametrize("adapter", ["logminer", "logminer_unbuffered"])
+@pytest.mark.parametrize("adapter", ["logminer", pytest.param("logminer_unbuffered", marks=pytest.mark.long)])
 def test_the_contract_suite_finds_the_server_that_the_environment_names(adapter: str) -> None:
     database, ends = OracleDatabase(), Event()
     database.accounts["SYSTEM"] = Account("SYSTEM", "manager")

@@ -150,7 +150,7 @@ STEPS: dict[str, tuple[str, str, bool]] = {
 }
 """Whose methods, and whether the process dies after what they do."""
 OFTEN = {
-    *((delta, step) for step in ("after the mark", "all rows are read", "the table is replaced")),
+    *((delta, step) for step in ("all rows are read", "the table is replaced")),
     ("pg16", "all rows are read"),
 }
 
