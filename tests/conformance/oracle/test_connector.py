@@ -35,9 +35,11 @@ ALWAYS = {"always", "configuration_based"}
 """Modes in which a query that goes on reads all tables again."""
 GENERATED = [one for one in MINED if one.name.startswith("generated/")]
 UNBUFFERED = [one for one in MINED if one.adapter == "logminer_unbuffered" and one not in GENERATED]
+OPTIONS = [one for one in MINED if one.adapter == "logminer" and one.name.startswith("options/")]
 LEFT = [
     *(one for one in GENERATED if int(one.name[-3:]) % SPREAD),
     *(one for place, one in enumerate(UNBUFFERED) if place % SPREAD),
+    *OPTIONS[::2],
 ]
 WITH_LOCAL_ZONE = re.compile(r"LN?\d+(_R)?")
 """Names of columns of the type TIMESTAMP WITH LOCAL TIME ZONE."""
