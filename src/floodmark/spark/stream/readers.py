@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import time
+from collections import deque
 from collections.abc import Generator, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
-from itertools import chain
+from itertools import islice
 from typing import TYPE_CHECKING, cast
 
 import pyarrow as pa
@@ -40,6 +42,7 @@ from floodmark.snapshots.excluded_tables import no_table_left
 from floodmark.snapshots.reports import Outcome, Part, Report, ReportBox
 from floodmark.spark.stream.dead_letters import keep_dead_letters
 from floodmark.spark.stream.partitions import (
+    MOST_IN_SERIES,
     AnnouncementPartition,
     ChunkPartition,
     GapPartition,
@@ -95,10 +98,11 @@ def make_decoder(options: CommonOptions, schema: pa.Schema) -> LogDecoder:
 def read_partition(options: CommonOptions, schema: pa.Schema, partition: InputPartition) -> Iterator[pa.RecordBatch]:
     """Return the events of a task of a streaming query."""
     keep_modules()
+    if isinstance(partition, SeriesPartition):
+        return _read_in_turn(options, partition)
     if options.event_blocks:
         events = _read_partition(options, EVENT_SCHEMA, partition)
-        parts = None if isinstance(partition, SeriesPartition) else options.event_blocks
-        return (blocks_of(batch, parts) for batch in events)
+        return (blocks_of(batch, options.event_blocks) for batch in events)
     batches = _read_partition(options, schema, partition)
     if options.format != "tables" or isinstance(partition, GapPartition):
         return batches
@@ -107,9 +111,28 @@ def read_partition(options: CommonOptions, schema: pa.Schema, partition: InputPa
     return map(without_unknown, batches)
 
 
+def _read_in_turn(options: CommonOptions, series: SeriesPartition) -> Iterator[pa.RecordBatch]:
+    """Yield the blocks of partitions in their order, while those behind are read in other threads.
+
+    The task has a core for each part of its events, which no other task uses. Converters of users' own packages are
+    called by one thread at a time.
+    """
+
+    def read(partition: InputPartition) -> list[pa.RecordBatch]:
+        return [blocks_of(batch, None) for batch in _read_partition(options, EVENT_SCHEMA, partition)]
+
+    threads = 1 if options.converters else min(options.event_blocks, MOST_IN_SERIES)
+    behind = iter(series.partitions)
+    with ThreadPoolExecutor(threads) as pool:
+        started: deque[Future[list[pa.RecordBatch]]] = deque()
+        started.extend(pool.submit(read, one) for one in islice(behind, threads))
+        while started:
+            blocks = started.popleft().result()
+            started.extend(pool.submit(read, one) for one in islice(behind, 1))
+            yield from blocks
+
+
 def _read_partition(options: CommonOptions, schema: pa.Schema, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-    if isinstance(partition, SeriesPartition):
-        return chain.from_iterable(_read_partition(options, schema, one) for one in partition.partitions)
     if isinstance(partition, LogPartition):
         return read_log(options, schema, partition)
     if isinstance(partition, WindowPartition):
