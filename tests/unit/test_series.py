@@ -53,7 +53,7 @@ def test_few_are_read_ahead(given: dict[str, str], threads: int, monkeypatch: py
     """However slow the sink is; and an error comes after the blocks before it."""
     begun: list[int] = []
     both = threading.Barrier(threads)
-    read: Any = readers._read_partition
+    read = readers._read_partition
 
     def reading(options: Any, schema: pa.Schema, partition: AnnouncementPartition) -> Iterator[pa.RecordBatch]:
         number = int(partition.rows[0]["value"])
