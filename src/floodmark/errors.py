@@ -126,6 +126,10 @@ class OffsetError(FloodmarkError):
     """An offset of Debezium, or a position that the user gives, can't be used: the query would not go on from it."""
 
 
+class ComparisonError(FloodmarkError):
+    """What is to be compared isn't of a form that can be."""
+
+
 class StateDirError(FloodmarkError):
     """``state.dir`` cannot be created, read or written."""
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from floodmark.cli.run import run
+from floodmark.cli.running.run import run
 from floodmark.errors import ConfigError, DecodeError, FloodmarkError, SlotBusyError
 from floodmark.spark.failures import explain, floodmark_error
 from floodmark.spark.jvmlog import JvmLog

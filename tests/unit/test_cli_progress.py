@@ -12,11 +12,11 @@ from py4j.protocol import Py4JError
 from pyspark.sql.streaming.query import StreamingQuery
 from rich.console import Console
 
-from floodmark.cli.following import RunningRows
 from floodmark.cli.logs import configure_logs, readable
 from floodmark.cli.output import human_bytes
-from floodmark.cli.progress import QueryProgress, SparkReport
-from floodmark.cli.views import LogView, render
+from floodmark.cli.running.following import RunningRows
+from floodmark.cli.running.progress import QueryProgress, SparkReport
+from floodmark.cli.running.views import LogView, render
 from floodmark.errors import FloodmarkError
 from floodmark.snapshots.incremental.state import IncrementalState, TableRun
 

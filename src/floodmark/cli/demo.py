@@ -25,7 +25,7 @@ from rich.table import Table
 from rich.text import Text
 
 from floodmark.cli.logs import readable
-from floodmark.cli.stopping import BatchEnd
+from floodmark.cli.running.stopping import BatchEnd
 from floodmark.demo import comparison
 from floodmark.demo.comparison import Comparison, Event
 from floodmark.demo.embedded import EmbeddedPostgres

@@ -14,7 +14,7 @@ from rich.markup import escape
 
 from floodmark.cli.logs import configure_logs
 from floodmark.cli.offsets.command import app as offsets_app
-from floodmark.cli.stopping import StoppedAtOnce
+from floodmark.cli.running.stopping import StoppedAtOnce
 from floodmark.errors import ConfigError, FloodmarkError
 from floodmark.spark.pipelines.file import load_file
 
@@ -60,7 +60,7 @@ def run_command(pipeline: PipelinePath, verbose: Verbose = False) -> None:
     its own; the key `errors` says whether the others go on when one fails.
     """
     content = load_file(pipeline)
-    from floodmark.cli.run import run
+    from floodmark.cli.running.run import run
 
     run(content, verbose)
 
@@ -195,6 +195,35 @@ def signal_command(
     for one in content.named(sink):
         name = signal(one.source, kind, fields, name)
     typer.echo(name)
+
+
+@app.command("compare")
+def compare_command(
+    debezium: Annotated[
+        str, typer.Argument(metavar="DEBEZIUM", help="Debezium's topic: kafka://<brokers>/<topic>; a * may end it.")
+    ],
+    floodmark: Annotated[str, typer.Argument(metavar="FLOODMARK", help="Floodmark's topic, in the same form.")],
+    settings: Annotated[
+        Path | None,
+        typer.Option("--client-settings", metavar="FILE", help="Settings of Kafka's client: lines of name=value."),
+    ] = None,
+    limit: Annotated[int, typer.Option(min=0, help="How many differences of a topic are printed.")] = 20,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
+) -> None:
+    """Compare what Debezium and Floodmark have written to Kafka of the changes that both cover.
+
+    Events of the same change are found by key and position in the source's log; rows that snapshots have read are only
+    counted. Exit code 0: equal, 1: something differs, 2: nothing could be compared.
+    """
+    from floodmark.cli.compare import compare
+
+    try:
+        code = compare(debezium, floodmark, settings, limit, as_json)
+    except FloodmarkError as exc:
+        # 1 would say that something differs.
+        _show(exc)
+        code = 2
+    raise typer.Exit(code)
 
 
 @app.command("convert")

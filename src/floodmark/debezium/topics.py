@@ -20,7 +20,8 @@ from floodmark.json_data import Json
 
 SCHEME = "kafka://"
 TIMEOUT_S = 30.0
-POLL_S = 0.5
+POLL_S = 0.1
+"""How long as many records as there can be at once are waited for."""
 BURST = 10_000
 _SETTINGS = {"log_level": "0", "group.id": "floodmark-offsets", "enable.auto.commit": "false"}
 _PRODUCER = {"log_level": "0", "enable.idempotence": "true", "partitioner": "murmur2_random"}
@@ -54,16 +55,46 @@ class Topic:
             ConnectError: the brokers can't be reached.
             OffsetError: there is no such topic.
         """
+        for messages in self.batches():
+            yield from ((_bytes(one.key()), _bytes(one.value())) for one in messages)
+
+    def batches(self, places: Sequence[tuple[int, int]] | None = None) -> Iterator[list[Message]]:
+        """Yield all records that are in the topic now, or some of them; those of a partition in their order.
+
+        Args:
+            places: partitions and offsets of those that are wanted; what isn't there any more is left out. None: all.
+
+        Raises:
+            ConnectError: the brokers can't be reached.
+            OffsetError: there is no such topic.
+        """
         consumer = Consumer({**_SETTINGS, **self._settings, "enable.partition.eof": True})
         try:
             found = consumer.list_topics(timeout=TIMEOUT_S).topics.get(self._topic)
             if found is None or found.error is not None or not found.partitions:
                 raise OffsetError(f"There is no Kafka topic '{self._topic}'.", "Name that of Debezium's connector.")
-            yield from self._records(consumer, found.partitions)
+            if places is None:
+                yield from self._batches(consumer, [(number, OFFSET_BEGINNING) for number in found.partitions])
+            else:
+                for place in places:
+                    yield from self._one(consumer, place)
         except KafkaException as exc:
             raise self._away("read", exc.args[0]) from None
         finally:
             consumer.close()
+
+    def with_beginning(self) -> list[str]:
+        """Return the rest of the names of those topics that begin as this one's name, which ends with ``*``.
+
+        Raises:
+            ConnectError: the brokers can't be reached.
+        """
+        begin = self._topic.removesuffix("*")
+        try:
+            names = Consumer({**_SETTINGS, **self._settings}).list_topics(timeout=TIMEOUT_S).topics
+        except KafkaException as exc:
+            raise self._away("listed", exc.args[0]) from None
+        return sorted(name.removeprefix(begin) for name in names if name.startswith(begin))
 
     def append(self, records: Iterable[tuple[bytes | None, bytes]]) -> None:
         """Append records, and wait until the brokers have acknowledged them.
@@ -92,27 +123,38 @@ class Topic:
         if errors:
             raise self._away("written", errors[0])
 
-    def _records(self, consumer: Consumer, partitions: Iterable[int]) -> Iterator[tuple[bytes | None, bytes | None]]:
+    def _batches(
+        self, consumer: Consumer, starts: Sequence[tuple[int, int]], most: int = BURST
+    ) -> Iterator[list[Message]]:
         # The client follows a partition whose leader changes while it fetches, and only then: so the ends come from
         # fetching, too, and not from requests of their own.
-        left = set(partitions)
-        consumer.assign([TopicPartition(self._topic, number, OFFSET_BEGINNING) for number in left])
+        left = {number for number, _ in starts}
+        consumer.assign([TopicPartition(self._topic, number, offset) for number, offset in starts])
         until = time.monotonic() + TIMEOUT_S
         while left:
-            message = consumer.poll(POLL_S)
-            if message is None:
-                if time.monotonic() > until:
-                    raise KafkaException(KafkaError(KafkaError._TIMED_OUT))
-                continue
-            error, number = message.error(), message.partition()
-            until = time.monotonic() + TIMEOUT_S
-            if error is None:
-                # Records that arrive behind a partition's end are read with the others' rest.
-                yield _bytes(message.key()), _bytes(message.value())
-            elif error.code() == KafkaError._PARTITION_EOF and number is not None:
-                left.discard(number)
-            else:
-                raise KafkaException(error)
+            messages = consumer.consume(most, POLL_S)
+            if messages:
+                until = time.monotonic() + TIMEOUT_S
+            elif time.monotonic() > until:
+                raise KafkaException(KafkaError(KafkaError._TIMED_OUT))
+            records = []
+            for message in messages:
+                error = message.error()
+                if error is None:
+                    # Records that arrive behind a partition's end are read with the others' rest.
+                    records.append(message)
+                elif error.code() == KafkaError._PARTITION_EOF:
+                    left.discard(message.partition() or 0)
+                else:
+                    raise KafkaException(error)
+            if records:
+                yield records
+
+    def _one(self, consumer: Consumer, place: tuple[int, int]) -> Iterator[list[Message]]:
+        for messages in self._batches(consumer, [place], most=1):
+            if (messages[0].partition(), messages[0].offset()) == place:
+                yield messages[:1]
+            return
 
     def _away(self, done: str, error: KafkaError) -> ConnectError:
         text = f"The Kafka topic '{self._topic}' cannot be {done}: {error.str()}."
@@ -121,6 +163,23 @@ class Topic:
 
 def _bytes(data: str | bytes | None) -> bytes | None:
     return data.encode() if isinstance(data, str) else data
+
+
+def topics_of(uri: str, settings: Mapping[str, str]) -> dict[str, str]:
+    """Return the topics that a URI names: by what its ``*``, if there is one, stands for, the URI of each.
+
+    Args:
+        uri: ``kafka://<brokers>/<topic>``, whose last character may be a ``*``.
+        settings: further ones of the client, by librdkafka's names.
+
+    Raises:
+        ConfigError: the URI has another form.
+        ConnectError: the brokers can't be reached.
+    """
+    if not uri.endswith("*"):
+        return {"": uri}
+    topic = Topic(uri, settings)
+    return {name: f"{uri[:-1]}{name}" for name in topic.with_beginning()}
 
 
 class TopicOffsets:

@@ -10,7 +10,8 @@ from pathlib import Path
 import typer
 
 from floodmark.cli.output import printable
-from floodmark.config.kafka_clients import JavaSettingError, client_is_missing, connection_settings
+from floodmark.cli.settings_file import client_settings_in, settings_in
+from floodmark.config.kafka_clients import client_is_missing
 from floodmark.debezium.file_store import FileOffsets
 from floodmark.debezium.history import FileHistory, HistoryStore
 from floodmark.debezium.offsets import OffsetStore, stored_offsets
@@ -21,7 +22,6 @@ from floodmark.moving.mover import Mover, Plan, shown_fields
 from floodmark.spark.pipelines.file import load_file
 
 KAFKA = "kafka://"
-JAVA_CURE = "Give keystores and truststores as PEM files."
 
 
 @dataclass(frozen=True)
@@ -52,14 +52,14 @@ class Stores:
         """
         text = self.offsets or ""
         if text.startswith(SCHEME):
-            return JdbcOffsets(text, self._settings())
+            return JdbcOffsets(text, settings_in(self.settings))
         if not text.startswith(KAFKA):
             return FileOffsets(Path(text), stamp)
         try:
             from floodmark.debezium.topics import TopicOffsets
         except ModuleNotFoundError as exc:
             raise client_is_missing("--debezium", "names a Kafka topic", exc) from None
-        return TopicOffsets(text, self._client_settings())
+        return TopicOffsets(text, client_settings_in(self.settings))
 
     def history_store(self, stamp: str) -> HistoryStore | None:
         """Return the schema history's store; None if it isn't given. Arguments and errors as of ``offset_store``."""
@@ -70,26 +70,7 @@ class Stores:
             from floodmark.debezium.topics import TopicHistory
         except ModuleNotFoundError as exc:
             raise client_is_missing("--history", "names a Kafka topic", exc) from None
-        return TopicHistory(text, self._client_settings())
-
-    def _settings(self) -> dict[str, str]:
-        if self.settings is None:
-            return {}
-        try:
-            lines = self.settings.read_text(encoding="utf-8").splitlines()
-        except (OSError, UnicodeDecodeError) as exc:
-            raise ConfigError(f"Cannot read {self.settings}: {exc}.") from None
-        pairs = [line.partition("=") for line in lines if line.strip() and not line.lstrip().startswith(("#", "!"))]
-        return {name.strip().lower(): value.strip() for name, _, value in pairs}
-
-    def _client_settings(self) -> dict[str, str]:
-        try:
-            found = connection_settings(self._settings())
-        except JavaSettingError as exc:
-            raise ConfigError(
-                f"The setting '{exc}' in {self.settings} is one that only Java knows.", JAVA_CURE
-            ) from None
-        return {name: value for name, value in found.items() if name not in ("bootstrap.servers", "log_level")}
+        return TopicHistory(text, client_settings_in(self.settings))
 
 
 def show_offsets(path: Path, sink: str | None, stores: Stores, as_json: bool) -> None:

@@ -12,8 +12,8 @@ import typer
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from floodmark.cli.failures import SinkFailure, remembered
 from floodmark.cli.output import human_time, output_console, printable
+from floodmark.cli.running.failures import SinkFailure, remembered
 from floodmark.cli.status.progress_from_offsets import PipelineProgress, TimedOffset, pipeline_progress
 from floodmark.cli.status.view import Lake, as_json_data, render
 from floodmark.connectors.contract.log_status import LogStatus

@@ -17,7 +17,7 @@ from rich.text import Text
 
 from floodmark.cli.logs import readable
 from floodmark.cli.output import human_bytes, printable
-from floodmark.cli.progress import LETS_THE_LOG_WAIT, QueryProgress
+from floodmark.cli.running.progress import LETS_THE_LOG_WAIT, QueryProgress
 from floodmark.cli.status.tables import TableProgress
 
 LOG_EVERY_S = 10.0

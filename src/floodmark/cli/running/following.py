@@ -11,9 +11,9 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql.streaming.query import StreamingQuery
 
-from floodmark.cli.progress import QueryProgress, SparkReport
-from floodmark.cli.stopping import BatchEnd, StopRequest
-from floodmark.cli.views import View
+from floodmark.cli.running.progress import QueryProgress, SparkReport
+from floodmark.cli.running.stopping import BatchEnd, StopRequest
+from floodmark.cli.running.views import View
 from floodmark.spark.pipelines.file import ErrorPolicy
 
 POLL_S = 0.25

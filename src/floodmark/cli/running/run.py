@@ -10,10 +10,10 @@ from pyspark.sql import SparkSession
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 from rich.console import Console
 
-from floodmark.cli import failures
-from floodmark.cli.following import RunningQuery, follow
-from floodmark.cli.stopping import StopRequest
-from floodmark.cli.views import LiveView, LogView, View
+from floodmark.cli.running import failures
+from floodmark.cli.running.following import RunningQuery, follow
+from floodmark.cli.running.stopping import StopRequest
+from floodmark.cli.running.views import LiveView, LogView, View
 from floodmark.errors import ConfigError, FloodmarkError
 from floodmark.spark.failures import explain
 from floodmark.spark.pipelines.checkpoints import refuse_places

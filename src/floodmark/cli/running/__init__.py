@@ -1,0 +1,1 @@
+"""``floodmark run``, and how other commands follow and stop queries."""
