@@ -478,8 +478,11 @@ def test_tables_that_are_altered(world: World) -> None:
         world.database.ddl(world.table, statement, columns=columns)
     with world.change() as transaction:
         transaction.insert(world.table, ID=Decimal(77), V=Decimal(7), PAD="seven", MORE="more")
-    (row,) = [one for one in world.query(query.offset).drain() if one["op"] == "c"]
+        # A row that is older than the column.
+        transaction.update(world.table, {"ID": 1}, V=Decimal(8))
+    row, updated = [one for one in world.query(query.offset).drain() if one["op"] in "cu"]
     assert '"MORE":"more"' in row["value"]
+    assert updated["value"].count('"MORE":null') == 2
 
 
 def test_statements_that_the_server_does_not_send(tmp_path: Path) -> None:

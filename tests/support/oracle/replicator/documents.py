@@ -310,6 +310,12 @@ class Builder:
     def _is_sent(self, structure: Structure) -> bool:
         return structure.owner != self._database.account and structure.container == self._database.home
 
+    def _added(self, object_id: int, structure: Structure) -> set[str]:
+        """Return the names of columns that a table hasn't been made with."""
+        table = self._database.object(object_id)
+        assert table is not None
+        return {one.name for one in structure.columns} - {one.name for one in table.structure_at(1).columns}
+
     def _structure(self, record: RedoRecord) -> Structure:
         table = self._database.object(record.object_id)
         assert table is not None
@@ -324,6 +330,10 @@ class Builder:
         if operation == "u" and not self._format.full:
             changed = {name for name in after if after[name] != before.get(name)} | set(structure.key)
             before, after = _only(before, changed), _only(after, changed)
+        elif operation == "u" and structure.supplemental:
+            # Where all columns are logged, the redo also has those that are newer than the row.
+            added = self._added(first.object_id, structure) - large
+            before, after = {**dict.fromkeys(added), **before}, {**dict.fromkeys(added), **after}
         elif operation != "u":
             # Of rows as a whole, what isn't in the redo is shown as null, or left out if it is null.
             before, after = (self._whole(row, columns, structure.key) for row in (before, after))
