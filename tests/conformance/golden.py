@@ -28,12 +28,13 @@ HEARTBEAT = re.compile(r"^__debezium-heartbeat\.|^beats?\b")
 
 @dataclass(frozen=True)
 class Golden:
-    """One of Debezium's records: topic, the exact JSON text of key and value, headers."""
+    """One of Debezium's records: topic, the exact JSON text of key and value, headers, the partition if it has one."""
 
     topic: str
     key: str | None
     value: str | None
     headers: dict[str, str | None]
+    partition: int | None = None
 
 
 def path_of(case: str, connector: str = "postgres") -> Path:

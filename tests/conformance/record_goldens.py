@@ -33,11 +33,16 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def save(case: Case, records: list[Record]) -> None:
-    """Write a case's records, without the headers that only name the run."""
+    """Write a case's records, without the headers that only name the run.
+
+    Partitions are kept in cases of transforms that decide on them: Debezium sends all that isn't a row to partition 0.
+    """
     lines = []
-    for one in settled([Golden(one.topic, one.key, one.value, one.headers) for one in records]):
+    for one in settled([Golden(one.topic, one.key, one.value, one.headers, one.partition) for one in records]):
         headers = {name: value for name, value in one.headers.items() if not name.startswith(RUN_HEADERS)}
-        golden = {"topic": one.topic, "key": one.key, "value": one.value, "headers": headers}
+        golden: dict[str, object] = {"topic": one.topic, "key": one.key, "value": one.value, "headers": headers}
+        if one.partition is not None and "partition" in case.name:
+            golden["partition"] = one.partition
         lines.append(json.dumps(golden, ensure_ascii=False, separators=(",", ":")) + "\n")
     path = path_of(case.name, case.connector)
     path.parent.mkdir(parents=True, exist_ok=True)

@@ -367,7 +367,7 @@ SECTIONS: list[tuple[str, list[Mistake]]] = [
         [
             option("transforms=unwrap"),
             option("transforms.unwrap.type=io.debezium.transforms.ExtractNewRecordState"),
-            option("transforms=unwrap", "transforms.unwrap.type=io.debezium.transforms.outbox.EventRouter"),
+            option("transforms=unwrap", "transforms.unwrap.type=io.debezium.transforms.SwapGeometryCoordinates"),
             option(
                 "transforms=route",
                 "transforms.route.type=org.apache.kafka.connect.transforms.RegexRouter",

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from floodmark.changes.arrow_tables import packed, unpacked
-from floodmark.events.columns import EVENT_SCHEMA
+from floodmark.events.columns import PARTITION
 
 BLOCK_SCHEMA = pa.schema(
     [
@@ -26,8 +26,8 @@ BLOCK_SCHEMA = pa.schema(
         ("events", pa.binary()),
     ]
 )
-KEPT = pa.schema([EVENT_SCHEMA.field(name) for name in ("topic", "key", "value", "headers", "position")])
-"""The columns of events that are in blocks."""
+_KEPT = ("topic", "key", "value", "headers", "position", PARTITION)
+"""The columns of events that are in blocks, if there are such."""
 IN_SERIES = -1
 """The part of all blocks where one task reads a micro-batch in the log's order."""
 _HASHED = 256
@@ -37,17 +37,22 @@ _WEIGHTS: NDArray[np.uint64] = np.random.default_rng(1).integers(0, 1 << 63, _HA
 _MIX = np.uint64(0x9E3779B97F4A7C15)
 
 
+def kept_columns(schema: pa.Schema) -> pa.Schema:
+    """Return those of the columns of events that are in blocks."""
+    return pa.schema([schema.field(name) for name in _KEPT if name in schema.names])
+
+
 def blocks_of(events: pa.RecordBatch, parts: int | None) -> pa.RecordBatch:
     """Return events as blocks, those of a key in the same part of any batch.
 
     Args:
-        events: with the columns of ``EVENT_SCHEMA``, or those of them that are kept.
+        events: with the columns of events, or those of them that are kept.
         parts: how many parts there are; a row of the result is a part's. None: the task reads all of the micro-batch,
             in the log's order.
     """
     if not events.num_rows:
         return pa.RecordBatch.from_pylist([], schema=BLOCK_SCHEMA)
-    rows = pa.Table.from_batches([_in_order(events.select(KEPT.names))])
+    rows = pa.Table.from_batches([_in_order(events.select(kept_columns(events.schema).names))])
     numbers, pieces = [IN_SERIES if parts is None else 0], [rows]
     if parts is not None and parts > 1:
         owner = part_of(rows, parts)

@@ -17,7 +17,7 @@ from floodmark.config.model import OWN, Family, Patterns, SecretFamily, Words, m
 from floodmark.config.snapshot import MIB
 from floodmark.config.stream import StreamOptions
 from floodmark.config.table_names import SCHEMA_AND_TABLE, TableNames
-from floodmark.config.transforms.settings import TransformSettings, parse_transforms
+from floodmark.config.transforms.settings import TransformSettings, chooses_partitions, parse_transforms
 
 OPERATIONS = ("c", "u", "d", "t")
 _OPERATION_WORDS = {
@@ -329,6 +329,11 @@ class CommonOptions(ColumnOptions, StreamOptions, ConverterOptions, ABC):
     def reshapes_records(self) -> bool:
         """Whether records are made column by column for transforms, or for a converter that needs their fields."""
         return bool(self.transforms) or self.makes_cloud_events
+
+    @property
+    def chooses_partitions(self) -> bool:
+        """Whether a transform decides on partitions, so that events have a column for them."""
+        return any(chooses_partitions(one) for one in self.parsed_transforms)
 
     @property
     def parsed_transforms(self) -> tuple[TransformSettings, ...]:

@@ -27,6 +27,9 @@ EVENT_SCHEMA = pa.schema(
     ]
 )
 
+PARTITION = "partition"
+"""A column that events have if a transform decides on partitions: which of their topic's in Kafka; null: by the key."""
+PARTITIONED_SCHEMA = EVENT_SCHEMA.append(pa.field(PARTITION, pa.int32()))
 KEPT_ROWS = "kept_rows"
 """A column that isn't put out: the numbers of the rows that transforms have left; without it, all rows are."""
 
@@ -53,10 +56,19 @@ class EventGroup:
         kept = varying.pop(KEPT_ROWS, None)
         if kept is not None:
             # What the transform made has these rows already.
-            made = ("key", "value", "topic", "headers")
+            made = ("key", "value", "topic", "headers", PARTITION)
             order = order[kept.to_numpy()]
             varying = {name: column if name in made else column.take(kept) for name, column in varying.items()}
         return cls(order, varying, constants)
+
+
+def event_schema(partitions: bool) -> pa.Schema:
+    """Return the columns of events.
+
+    Args:
+        partitions: whether a transform decides on partitions.
+    """
+    return PARTITIONED_SCHEMA if partitions else EVENT_SCHEMA
 
 
 def assemble(groups: list[EventGroup], schema: pa.Schema = EVENT_SCHEMA) -> pa.RecordBatch | None:

@@ -12,7 +12,6 @@ import pyarrow as pa
 
 from floodmark.capture.gaps import Gap
 from floodmark.config.common import CommonOptions
-from floodmark.events.columns import EVENT_SCHEMA
 from floodmark.events.connect_schema import carrying_schema, field_schema, struct
 from floodmark.events.json_text import dumps
 
@@ -42,7 +41,7 @@ def gap_batch(gaps: Sequence[Gap], options: CommonOptions, schema: pa.Schema) ->
     rows = []
     for gap in gaps:
         row = {"op": GAP, "position": gap.upto}
-        if schema == EVENT_SCHEMA:
+        if options.format == "events":
             key = f'{{"position":{dumps(gap.upto)}}}'
             fields = {"server_name": options.topic_prefix, **gap.to_json()}
             value = "{" + ",".join(f"{dumps(name)}:{dumps(text)}" for name, text in fields.items()) + "}"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import json
 from collections.abc import Callable, Sequence
 from typing import TypeAlias, cast
 
@@ -12,13 +11,13 @@ import pyarrow as pa
 
 from floodmark.config.common import CommonOptions
 from floodmark.config.transforms.settings import TransformSettings
-from floodmark.events.columns import KEPT_ROWS, header_lists
+from floodmark.events.columns import KEPT_ROWS, PARTITION, header_lists
 from floodmark.events.connect_schema import schema_start
-from floodmark.events.json_text import Fragment, Joiner
+from floodmark.events.json_text import Joiner
 from floodmark.transforms.cloud_events import CloudEvents
 from floodmark.transforms.predicates import Predicate, make_predicate
 from floodmark.transforms.records import Header, Part, Records
-from floodmark.transforms.structs import Values, plain, write
+from floodmark.transforms.structs import Struct, Values, texts, write
 
 Transform: TypeAlias = Callable[[Records], Sequence[Records]]
 """Returns what becomes of records: none, others, or several groups of them."""
@@ -34,6 +33,7 @@ class Chain:
     def __init__(self, options: CommonOptions) -> None:
         self._steps = [_step(settings) for settings in options.parsed_transforms]
         self._with_schemas = options.schemas_enable
+        self._partitions = options.chooses_partitions
         self._defaults = options.value_converter_replace_null_with_default
         self._cloud_events = CloudEvents(options) if options.makes_cloud_events else None
         self._json_headers = options.header_converter.endswith("JsonConverter")
@@ -41,7 +41,8 @@ class Chain:
     def columns(self, records: Records) -> dict[str, pa.Array]:
         """Return the output columns of what becomes of records.
 
-        Among them are topics and headers, and ``KEPT_ROWS`` if they are fewer, or in another order.
+        Among them are topics and headers, partitions if a transform decides on them, and ``KEPT_ROWS`` if they are
+        fewer, or in another order.
         """
         parts = [records]
         for predicate, negate, apply in self._steps:
@@ -61,8 +62,8 @@ class Chain:
     def _written(self, parts: Sequence[Records], rows: int) -> dict[str, pa.Array]:
         if not parts:
             nothing = pa.array([], pa.string())
-            none = pa.array([], pa.int64())
-            return {"key": nothing, "value": nothing, "topic": nothing, "headers": header_lists([], 0), KEPT_ROWS: none}
+            made = {"key": nothing, "value": nothing, "topic": nothing, "headers": header_lists([], 0)}
+            return {**made, KEPT_ROWS: pa.array([], pa.int64())}
         columns = [self._columns(part) for part in parts]
         whole = (
             columns[0]
@@ -75,13 +76,16 @@ class Chain:
 
     def _columns(self, records: Records) -> dict[str, pa.Array]:
         rows, topic = records.rows, records.topic
-        return {
+        columns = {
             # Only the values' converter has an option for defaults.
             "key": self._part(records.key, rows, defaults=True),
             "value": self._value(records),
             "topic": pa.repeat(pa.scalar(topic), rows) if isinstance(topic, str) else topic,
             "headers": header_lists([(one.name, self._header(one, rows)) for one in records.headers], rows),
         }
+        if self._partitions:
+            columns[PARTITION] = pa.nulls(rows, pa.int32()) if records.partition is None else records.partition
+        return columns
 
     def _value(self, records: Records) -> pa.StringArray:
         if self._cloud_events is not None:
@@ -102,14 +106,8 @@ class Chain:
     def _header(self, header: Header, rows: int) -> pa.StringArray:
         """Return the values of a header as text: as JSON, or as Kafka Connect's SimpleHeaderConverter writes it."""
         values: Values = header.values
-        if isinstance(values, str):
-            if self._json_headers:
-                return pa.repeat(pa.scalar(values), rows)
-            value = json.loads(values)
-            text = value if isinstance(value, str) or value is None else values
-            return pa.repeat(pa.scalar(text, pa.string()), rows)
-        if isinstance(values, Fragment) and not self._json_headers:
-            return plain(values)
+        if not self._json_headers and not isinstance(values, Struct):
+            return texts(values, rows)
         joiner = Joiner()
         write(joiner, values)
         return joiner.join(rows)

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from floodmark.config.common import CommonOptions
 from floodmark.events import heartbeats, transactions
-from floodmark.events.columns import EVENT_SCHEMA, EventGroup, assemble
+from floodmark.events.columns import EVENT_SCHEMA, EventGroup, assemble, event_schema
 from floodmark.events.connect_schema import ConnectSchema, schema_start
 from floodmark.events.json_text import Text
 from floodmark.notifications import records as notifications
@@ -65,12 +65,13 @@ def transformed(columns: Mapping[str, Text], kind: RecordKind, options: CommonOp
 
 
 def transformed_batch(batch: pa.RecordBatch, kind: RecordKind, options: CommonOptions) -> pa.RecordBatch:
-    """Return a batch of records of ``EVENT_SCHEMA`` as transforms make them."""
-    if not options.reshapes_records or not batch.num_rows:
+    """Return a batch of records of ``EVENT_SCHEMA`` as transforms make them, with all columns that events have."""
+    if not options.reshapes_records:
         return batch
     columns = transformed(dict(zip(batch.schema.names, batch.columns, strict=True)), kind, options)
-    changed = assemble([EventGroup.of(np.arange(batch.num_rows), columns)])
-    return batch.slice(0, 0) if changed is None else changed
+    schema = event_schema(options.chooses_partitions)
+    changed = assemble([EventGroup.of(np.arange(batch.num_rows), columns)], schema)
+    return pa.RecordBatch.from_pylist([], schema=schema) if changed is None else changed
 
 
 def transformed_rows(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
@@ -46,6 +47,7 @@ class Records:
         headers: in their order.
         index: their numbers among the records that the transforms were given, shape (rows,).
         deleted: with tombstones, the values of the deletes that they follow.
+        partition: their partitions in Kafka, int32, shape (rows,); None: a transform hasn't decided on them.
     """
 
     origin: str
@@ -56,6 +58,7 @@ class Records:
     headers: tuple[Header, ...]
     index: NDArray[np.int64]
     deleted: Struct | None = None
+    partition: pa.Int32Array | None = None
 
     def take(self, at: NDArray[np.int64]) -> Records:
         """Return some of the records."""
@@ -68,7 +71,20 @@ class Records:
             headers=tuple(replace(header, values=taken(header.values, at)) for header in self.headers),
             index=self.index[at],
             deleted=None if self.deleted is None else self.deleted.take(at),
+            partition=None if self.partition is None else self.partition.take(pa.array(at)),
         )
+
+    def with_topics(self, rename: Callable[[str], str]) -> Records:
+        """Return the records with other topics.
+
+        Args:
+            rename: returns the new name of a topic.
+        """
+        if isinstance(self.topic, str):
+            return replace(self, topic=rename(self.topic))
+        coded = self.topic.dictionary_encode()
+        renamed = [rename(topic) for topic in coded.dictionary.to_pylist()]
+        return replace(self, topic=pa.array(renamed, pa.string()).take(coded.indices))
 
     def header(self, name: str) -> Header | None:
         """Return the first header of a name; None if there is none."""

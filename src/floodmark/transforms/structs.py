@@ -276,6 +276,20 @@ def plain(fragment: Fragment) -> pa.StringArray:
     return pc.if_else(pc.is_null(text), pa.scalar(None, pa.string()), read)
 
 
+def texts(values: Fragment | Struct | str, rows: int) -> pa.StringArray:
+    """Return texts without quotes and escapes, shape (rows,); other values as they are written; null stays null.
+
+    Args:
+        values: of the records; no structures.
+        rows: how many.
+    """
+    if isinstance(values, Fragment):
+        return plain(values)
+    assert isinstance(values, str)
+    text = json.loads(values)
+    return pa.repeat(pa.scalar(text if isinstance(text, str) or text is None else values, pa.string()), rows)
+
+
 def _without_default(values: Fragment | str, field: ConnectSchema) -> Values:
     """Return the values of a written field, null where it is the default."""
     if "default" not in field:

@@ -19,6 +19,7 @@ from tests.conformance.cases import (
     modes,
     mysql,
     naming,
+    outbox,
     routing,
     scalars,
     schemas,
@@ -49,6 +50,7 @@ THEMES = (
     changed,
     fields,
     cloud_events,
+    outbox,
     workload,
 )
 

@@ -194,6 +194,9 @@ public final class DebeziumRunner {
       separator = ",";
     }
     line.append('}');
+    if (record.partition() != null) {
+      line.append(",\"partition\":").append(record.partition());
+    }
     if (timestamps) {
       line.append(",\"received_ms\":").append(System.currentTimeMillis());
     }

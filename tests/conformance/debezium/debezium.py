@@ -62,6 +62,7 @@ class Record:
     value: str | None
     headers: dict[str, str | None]
     received_ms: int | None = None
+    partition: int | None = None
 
 
 def libraries() -> Path:

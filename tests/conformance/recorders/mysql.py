@@ -64,9 +64,10 @@ def without_marks(records: list[Record]) -> list[Record]:
 
 
 def _payload(text: str | None) -> dict[str, Any]:
-    value: dict[str, Any] = json.loads(text or "null") or {}
-    payload: dict[str, Any] = value.get("payload", value) or {}
-    return payload
+    value = json.loads(text or "null")
+    payload = value.get("payload", value) if isinstance(value, dict) else value
+    # Transforms make keys and values that are no objects.
+    return payload if isinstance(payload, dict) else {}
 
 
 def wait_for_stream(cursor: Cursor, debezium: Debezium) -> None:

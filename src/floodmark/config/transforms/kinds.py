@@ -23,6 +23,7 @@ from floodmark.config.transforms.kafka import (
     ReplaceFieldOptions,
     ValueToKeyOptions,
 )
+from floodmark.config.transforms.outbox import EventRouterOptions
 from floodmark.config.transforms.predicates import HasHeaderKeyOptions, NoOptions, TopicNameMatchesOptions
 
 Side: TypeAlias = Literal["key", "value"]
@@ -69,6 +70,10 @@ TRANSFORMS: Mapping[str, TransformKind] = {
     "io.debezium.transforms.ByLogicalTableRouter": TransformKind(
         ByLogicalTableRouterOptions,
         "floodmark.transforms.debezium.by_logical_table_router:ByLogicalTableRouter",
+    ),
+    "io.debezium.transforms.outbox.EventRouter": TransformKind(
+        EventRouterOptions,
+        "floodmark.transforms.outbox.event_router:EventRouter",
     ),
     "org.apache.kafka.connect.transforms.RegexRouter": TransformKind(
         RegexRouterOptions,

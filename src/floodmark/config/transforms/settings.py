@@ -11,6 +11,7 @@ from typing import TypeVar
 
 from floodmark.config.model import Options
 from floodmark.config.transforms.kinds import PREDICATES, TRANSFORMS, TransformKind
+from floodmark.config.transforms.outbox import EventRouterOptions
 from floodmark.errors import ConfigError
 
 T = TypeVar("T")
@@ -36,6 +37,12 @@ class TransformSettings:
     options: Options
     predicate: Options | None
     negate: bool
+
+
+def chooses_partitions(settings: TransformSettings) -> bool:
+    """Return whether a transform decides on the partitions of records."""
+    options = settings.options
+    return isinstance(options, EventRouterOptions) and bool(options.placed("partition"))
 
 
 def parse_transforms(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,10 +14,13 @@ from floodmark.sinks.kafka.making import MissingTopics
 from floodmark.sinks.kafka.producer import Producer
 from floodmark.sinks.kafka.topics import TopicRules
 
-COLUMNS = ("topic", "key", "value", "headers")
-"""The columns of events that become records."""
-TAKEN = (*COLUMNS, "partition")
-"""Those that a record may have."""
+TAKEN = ("topic", "key", "value", "headers", "partition")
+"""The columns that a record may have."""
+
+
+def taken_columns(names: Sequence[str]) -> list[str]:
+    """Return those of some columns that a record may have."""
+    return [name for name in TAKEN if name in names]
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from floodmark.changes.event_blocks import BLOCK_SCHEMA, IN_SERIES, in_order
 from floodmark.sinks.kafka.brokers import TIMEOUT_S, Brokers
 from floodmark.sinks.kafka.options import KafkaOptions
-from floodmark.sinks.kafka.records import COLUMNS, TAKEN, KafkaTarget, drop_writer, writer_of
+from floodmark.sinks.kafka.records import KafkaTarget, drop_writer, taken_columns, writer_of
 from floodmark.sinks.kafka.written_topics import WrittenTopics
 from floodmark.spark.checkpoint_file import CheckpointFile
 from floodmark.spark.ordering import numbers_of_partitions, order_by_key
@@ -27,7 +27,6 @@ _WRITTEN = pa.schema([("topics", pa.list_(pa.string()))])
 """What a task tells: to which topics it has written."""
 _FILE = "floodmark-kafka-topics"
 """In the checkpoint: where they end."""
-_ORDERED = (*COLUMNS, "position")
 _OF_BLOCKS = ("part", "first", "last", "events")
 _PLANNED_ONCE = {"spark.sql.adaptive.enabled": "false"}
 """The number of tasks that write is given, so after those that read there is nothing to adapt. Planning again, and
@@ -91,12 +90,13 @@ class KafkaTasks:
     def _rows(self, batch: DataFrame) -> tuple[DataFrame, Callable[[Iterable[pa.RecordBatch]], Iterator[pa.Table]]]:
         """Return what tasks get, and what returns a task's records in their order."""
         if self._partitions is None:
-            found = [name.lower() for name in batch.columns]
-            return batch.select(*(F.col(name).alias(name) for name in TAKEN if name in found)), _records
+            found = taken_columns([name.lower() for name in batch.columns])
+            return batch.select(*(F.col(name).alias(name) for name in found)), _records
         if has_blocks(batch):
             blocks = batch if _in_one_task(batch) else _blocks_by_part(batch, self._partitions)
             return blocks.select(*_OF_BLOCKS), _records_of_blocks
-        return order_by_key(batch.select(*_ORDERED), self._partitions).select(*COLUMNS), _records
+        taken = taken_columns(batch.columns)
+        return order_by_key(batch.select(*taken, "position"), self._partitions).select(*taken), _records
 
 
 def has_blocks(events: DataFrame) -> bool:

@@ -11,7 +11,7 @@ from pyspark.sql.streaming.readwriter import DataStreamWriter
 from floodmark.errors import ConfigError
 from floodmark.sinks.kafka.options import KafkaOptions
 from floodmark.sinks.kafka.producer_settings import check_settings
-from floodmark.sinks.kafka.records import COLUMNS
+from floodmark.sinks.kafka.records import taken_columns
 from floodmark.spark.ordering import order_by_key, partition_by_key
 from floodmark.spark.sinks.kafka_tasks import KafkaTasks, has_blocks
 from floodmark.spark.sinks.late_writers import warn_of_late_writers
@@ -78,7 +78,7 @@ def kafka_writer(
     if transform is None and options.rules is not None:
         return _batches(events, options, partitions)
     if transform is None:
-        rows = order_by_key(_with_topic(events, options), partitions).select(*COLUMNS)
+        rows = order_by_key(_with_topic(events, options), partitions).select(*taken_columns(events.columns))
     else:
         rows = _with_topic(transform(order_by_key(events, partitions)), options)
     if options.rules is not None:
@@ -145,14 +145,14 @@ class KafkaBatches:
             ConfigError: the brokers refuse what the options say of a topic.
             TargetError: a topic can't be made.
         """
-        events = batch
+        events, taken = batch, taken_columns(batch.columns)
         if self._partitions is not None:
-            events = partition_by_key(batch.select(*COLUMNS, ORDER), self._partitions)
+            events = partition_by_key(batch.select(*taken, ORDER), self._partitions)
             events = events if self._topics is None else _shuffled(events)
         if self._topics is not None:
             (topics,) = events.agg(F.collect_set("topic")).collect()[0]
             self._topics.require(events.sparkSession.sparkContext._jvm, topics)
-        rows = events if self._partitions is None else events.sortWithinPartitions(ORDER).select(*COLUMNS)
+        rows = events if self._partitions is None else events.sortWithinPartitions(ORDER).select(*taken)
         rows.write.format(FORMAT).mode("append").options(**self._writer).save()
 
 

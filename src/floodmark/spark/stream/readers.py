@@ -16,7 +16,7 @@ from floodmark.capture.retry import RetryPolicy
 from floodmark.capture.segment import SegmentData
 from floodmark.capture.store import SegmentStore
 from floodmark.changes.arrow_tables import ARROW_SCHEMA, ArrowVersions, gap_rows, row_count
-from floodmark.changes.event_blocks import BLOCK_SCHEMA, KEPT, blocks_of
+from floodmark.changes.event_blocks import BLOCK_SCHEMA, blocks_of, kept_columns
 from floodmark.changes.table_version import EventVersions, VersionMaker
 from floodmark.config.common import CommonOptions
 from floodmark.connectors.contract.chunk import Chunk
@@ -33,7 +33,7 @@ from floodmark.errors import (
     StatementTimeoutError,
     describe,
 )
-from floodmark.events.columns import EVENT_SCHEMA
+from floodmark.events.columns import event_schema
 from floodmark.events.gaps import gap_batch
 from floodmark.events.heartbeats import heartbeat_batch
 from floodmark.logger import get_logger
@@ -73,12 +73,15 @@ def output_schema(options: CommonOptions) -> pa.Schema:
         return ARROW_SCHEMA
     if options.event_blocks:
         return BLOCK_SCHEMA
-    return EVENT_SCHEMA if options.format == "events" else _side(options).row_schema(options)
+    if options.format == "events":
+        return event_schema(options.chooses_partitions)
+    return _side(options).row_schema(options)
 
 
 def _versions(options: CommonOptions, schema: pa.Schema, settled: str = "") -> VersionMaker:
     if options.format == "events":
-        return EventVersions(options, KEPT if options.event_blocks else EVENT_SCHEMA)
+        columns = event_schema(options.chooses_partitions)
+        return EventVersions(options, kept_columns(columns) if options.event_blocks else columns)
     if options.format == "arrow":
         return ArrowVersions(options)
     from floodmark.changes.typed_tables import RowVersions
@@ -101,7 +104,7 @@ def read_partition(options: CommonOptions, schema: pa.Schema, partition: InputPa
     if isinstance(partition, SeriesPartition):
         return _read_in_turn(options, partition)
     if options.event_blocks:
-        events = _read_partition(options, EVENT_SCHEMA, partition)
+        events = _read_partition(options, event_schema(options.chooses_partitions), partition)
         return (blocks_of(batch, options.event_blocks) for batch in events)
     batches = _read_partition(options, schema, partition)
     if options.format != "tables" or isinstance(partition, GapPartition):
@@ -117,9 +120,10 @@ def _read_in_turn(options: CommonOptions, series: SeriesPartition) -> Iterator[p
     The task has a core for each part of its events, which no other task uses. Converters of users' own packages are
     called by one thread at a time.
     """
+    schema = event_schema(options.chooses_partitions)
 
     def read(partition: InputPartition) -> list[pa.RecordBatch]:
-        return [blocks_of(batch, None) for batch in _read_partition(options, EVENT_SCHEMA, partition)]
+        return [blocks_of(batch, None) for batch in _read_partition(options, schema, partition)]
 
     threads = 1 if options.converters else min(options.event_blocks, MOST_IN_SERIES)
     behind = iter(series.partitions)

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import cast
-
-import pyarrow as pa
 
 from floodmark.config.transforms.kafka import RegexRouterOptions
 from floodmark.config.transforms.settings import TransformSettings
@@ -31,11 +28,7 @@ class RegexRouter:
         Raises:
             SourceStateError: a topic would have no name.
         """
-        if isinstance(records.topic, str):
-            return (replace(records, topic=self._new_topic(records.topic, records)),)
-        coded = records.topic.dictionary_encode()
-        renamed = [self._new_topic(topic, records) for topic in coded.dictionary.to_pylist()]
-        return (replace(records, topic=pa.array(renamed, pa.string()).take(coded.indices)),)
+        return (records.with_topics(lambda topic: self._new_topic(topic, records)),)
 
     def _new_topic(self, topic: str, records: Records) -> str:
         renamed = self._renaming(topic)

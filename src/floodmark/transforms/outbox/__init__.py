@@ -1,0 +1,1 @@
+"""Debezium's router of an outbox table's events."""
