@@ -286,8 +286,13 @@ def texts(values: Fragment | Struct | str, rows: int) -> pa.StringArray:
     if isinstance(values, Fragment):
         return plain(values)
     assert isinstance(values, str)
-    text = json.loads(values)
-    return pa.repeat(pa.scalar(text if isinstance(text, str) or text is None else values, pa.string()), rows)
+    return pa.repeat(pa.scalar(text_or_json(values), pa.string()), rows)
+
+
+def text_or_json(value: str) -> str | None:
+    """Return a text without quotes and escapes, another value as it is written, and None for null."""
+    text = json.loads(value)
+    return text if isinstance(text, str) or text is None else value
 
 
 def _without_default(values: Fragment | str, field: ConnectSchema) -> Values:

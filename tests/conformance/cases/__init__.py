@@ -28,6 +28,7 @@ from tests.conformance.cases import (
     tables,
     transforms,
     workload,
+    zones,
 )
 from tests.conformance.cases.case import DDL, Case
 
@@ -51,6 +52,7 @@ THEMES = (
     fields,
     cloud_events,
     outbox,
+    zones,
     workload,
 )
 

@@ -25,6 +25,7 @@ from floodmark.config.transforms.kafka import (
 )
 from floodmark.config.transforms.outbox import EventRouterOptions
 from floodmark.config.transforms.predicates import HasHeaderKeyOptions, NoOptions, TopicNameMatchesOptions
+from floodmark.config.transforms.timezones import TimezoneConverterOptions
 
 Side: TypeAlias = Literal["key", "value"]
 """What of a record a transform changes whose type ends in ``$Key`` or ``$Value``."""
@@ -70,6 +71,10 @@ TRANSFORMS: Mapping[str, TransformKind] = {
     "io.debezium.transforms.ByLogicalTableRouter": TransformKind(
         ByLogicalTableRouterOptions,
         "floodmark.transforms.debezium.by_logical_table_router:ByLogicalTableRouter",
+    ),
+    "io.debezium.transforms.TimezoneConverter": TransformKind(
+        TimezoneConverterOptions,
+        "floodmark.transforms.debezium.timezone_converter:TimezoneConverter",
     ),
     "io.debezium.transforms.outbox.EventRouter": TransformKind(
         EventRouterOptions,

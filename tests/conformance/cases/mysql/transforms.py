@@ -12,6 +12,7 @@ from tests.conformance.cases.mysql.flavors import both
 from tests.conformance.cases.outbox import ROUTER
 from tests.conformance.cases.routing import LOGICAL, REGEX, TOPICS, chained
 from tests.conformance.cases.transforms import EXTRACT, JSON, extract_options
+from tests.conformance.cases.zones import CONVERTER
 
 FIELDS = "op,table,source.db:Database,connector,source.row,snapshot,query,nothing"
 ALTERED = (*OPERATIONS[:5], "ALTER TABLE `rows` ADD COLUMN more int", "UPDATE `rows` SET more = 1, id = id + 100")
@@ -37,10 +38,25 @@ EXPANDING = {
     "table.fields.additional.placement": "type:header,at:header,part:header",
     "route.tombstone.on.empty.payload": "true",
 }
+MOMENTS = (
+    "CREATE TABLE moments (id int PRIMARY KEY, d datetime(3), d6 datetime(6) DEFAULT '2026-07-01 12:00:00', "
+    "t timestamp(3) NULL, t6 timestamp(6) NULL DEFAULT '2026-07-01 12:00:00', c time(6), day date, y year)",
+    "INSERT INTO moments VALUES (1, '2026-03-08 02:30:00.678', NULL, '2026-03-08 02:30:00.678', NULL, '-01:00:00', "
+    "'2026-03-08', 2026)",
+)
+MOVED = (
+    "INSERT INTO moments (id, d, t) VALUES (2, '1000-01-01', '2026-11-01 05:59:59'), (3, '2026-11-01 01:30:00', NULL), "
+    "(4, '9999-12-31 23:59:59.999', '2037-12-31 23:00:00')",
+    "UPDATE moments SET d6 = '2026-03-08 02:00:00.000001', t6 = '2026-03-08 07:00:00.1' WHERE id > 2",
+    "DELETE FROM moments WHERE id = 1",
+)
+ZONE = {"type": CONVERTER, "converted.timezone": "America/New_York", "exclude.list": "source:moments:day,moments:y"}
 ONLY_OUTBOX = {"predicates": "outbox", "predicates.outbox.type": TOPICS, "predicates.outbox.pattern": ".*outbox"}
 
 CASES: tuple[Case, ...] = tuple(
     chain(
+        both("zone", MOMENTS, MOVED, chained(zone=ZONE), schemas=True),
+        both("zone_connect", MOMENTS, MOVED, {"time.precision.mode": "connect", **chained(zone=ZONE)}),
         both("outbox", OUTBOX, ROUTED, {**OTHERS, **JSON, **ONLY_OUTBOX, **chained(outbox=EXPANDING)}, schemas=True),
         both("extract_default", TABLES, OPERATIONS, extract_options({})),
         both(
