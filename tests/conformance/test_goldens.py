@@ -23,6 +23,7 @@ from tests.conformance.cases import (
     outbox,
     routing,
     tables,
+    zones,
 )
 from tests.conformance.count import counts
 from tests.conformance.differences import LEFT_OUT, OTHER_KEYS, expected_difference, read_twice
@@ -45,14 +46,11 @@ ALWAYS = {
     "cloud_events_default",
     "cloud_events_bare",
     "outbox_expanded_schemas",
+    "zone_daylight",
 }
 """The cases of transforms and converters that ``make test`` runs; it is ``make chaos`` that runs the others."""
-SELDOM = [
-    case
-    for theme in (routing, changed, fields, cloud_events, outbox)
-    for case in theme.CASES
-    if case.name not in ALWAYS
-]
+THEMES = (routing, changed, fields, cloud_events, outbox, zones)
+SELDOM = [case for theme in THEMES for case in theme.CASES if case.name not in ALWAYS]
 
 
 BOTH = {"extensions", "scalars", "arrays", "defaults", "workload", "transactions", "schema_change", "altered_types"}
