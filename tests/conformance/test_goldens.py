@@ -19,6 +19,7 @@ from tests.conformance.cases import (
     cases_of,
     changed,
     cloud_events,
+    described,
     fields,
     outbox,
     routing,
@@ -47,9 +48,11 @@ ALWAYS = {
     "cloud_events_bare",
     "outbox_expanded_schemas",
     "zone_daylight",
+    "described_schemas",
+    "vectors_json",
 }
 """The cases of transforms and converters that ``make test`` runs; it is ``make chaos`` that runs the others."""
-THEMES = (routing, changed, fields, cloud_events, outbox, zones)
+THEMES = (routing, changed, fields, cloud_events, outbox, zones, described)
 SELDOM = [case for theme in THEMES for case in theme.CASES if case.name not in ALWAYS]
 
 

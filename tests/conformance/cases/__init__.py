@@ -13,6 +13,7 @@ from tests.conformance.cases import (
     cloud_events,
     columns,
     defaults,
+    described,
     fields,
     identity,
     masks,
@@ -53,6 +54,7 @@ THEMES = (
     cloud_events,
     outbox,
     zones,
+    described,
     workload,
 )
 

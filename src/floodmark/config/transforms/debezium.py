@@ -160,6 +160,14 @@ class ByLogicalTableRouterOptions(Options):
         )
 
 
+class ExtractSchemaToNewRecordOptions(Options):
+    """Options of ``io.debezium.transforms.ExtractSchemaToNewRecord``."""
+
+    schema_name_adjustment_mode: Adjustment = option(
+        "schema.name.adjustment.mode", "none", "How the names of the added schemas are adjusted."
+    )
+
+
 class HeaderToValueOptions(Options):
     """Options of ``io.debezium.transforms.HeaderToValue``."""
 

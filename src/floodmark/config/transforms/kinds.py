@@ -11,6 +11,7 @@ from floodmark.config.transforms.debezium import (
     ByLogicalTableRouterOptions,
     ExtractChangedRecordStateOptions,
     ExtractNewRecordStateOptions,
+    ExtractSchemaToNewRecordOptions,
     HeaderToValueOptions,
 )
 from floodmark.config.transforms.kafka import (
@@ -63,6 +64,14 @@ TRANSFORMS: Mapping[str, TransformKind] = {
     "io.debezium.transforms.ExtractChangedRecordState": TransformKind(
         ExtractChangedRecordStateOptions,
         "floodmark.transforms.debezium.extract_changed_record_state:ExtractChangedRecordState",
+    ),
+    "io.debezium.transforms.ExtractSchemaToNewRecord": TransformKind(
+        ExtractSchemaToNewRecordOptions,
+        "floodmark.transforms.debezium.extract_schema_to_new_record:ExtractSchemaToNewRecord",
+    ),
+    "io.debezium.transforms.VectorToJsonConverter": TransformKind(
+        NoOptions,
+        "floodmark.transforms.debezium.vector_to_json_converter:VectorToJsonConverter",
     ),
     "io.debezium.transforms.HeaderToValue": TransformKind(
         HeaderToValueOptions,

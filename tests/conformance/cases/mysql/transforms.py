@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import chain
 
 from tests.conformance.cases.case import Case
 from tests.conformance.cases.changed import BOTH
 from tests.conformance.cases.cloud_events import CLOUD_EVENTS, WITHOUT_EXTENSIONS, WITHOUT_SCHEMAS
+from tests.conformance.cases.described import DESCRIBED, VECTOR
+from tests.conformance.cases.mysql import specials
 from tests.conformance.cases.mysql.envelope import METADATA, OPERATIONS, TABLES
 from tests.conformance.cases.mysql.flavors import both
 from tests.conformance.cases.outbox import ROUTER
@@ -55,6 +58,14 @@ ONLY_OUTBOX = {"predicates": "outbox", "predicates.outbox.type": TOPICS, "predic
 
 CASES: tuple[Case, ...] = tuple(
     chain(
+        both(
+            "described", TABLES, OPERATIONS, {"column.propagate.source.type": ".*", **chained(add={"type": DESCRIBED})}
+        ),
+        (
+            replace(case, name=f"{case.name}_json", options=case.options | chained(json={"type": VECTOR}))
+            for case in specials.CASES
+            if case.name == "vectors"
+        ),
         both("zone", MOMENTS, MOVED, chained(zone=ZONE), schemas=True),
         both("zone_connect", MOMENTS, MOVED, {"time.precision.mode": "connect", **chained(zone=ZONE)}),
         both("outbox", OUTBOX, ROUTED, {**OTHERS, **JSON, **ONLY_OUTBOX, **chained(outbox=EXPANDING)}, schemas=True),
