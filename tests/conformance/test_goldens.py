@@ -22,6 +22,7 @@ from tests.conformance.cases import (
     described,
     fields,
     outbox,
+    partitions,
     routing,
     tables,
     zones,
@@ -50,9 +51,10 @@ ALWAYS = {
     "zone_daylight",
     "described_schemas",
     "vectors_json",
+    "partition_java",
 }
 """The cases of transforms and converters that ``make test`` runs; it is ``make chaos`` that runs the others."""
-THEMES = (routing, changed, fields, cloud_events, outbox, zones, described)
+THEMES = (routing, changed, fields, cloud_events, outbox, zones, described, partitions)
 SELDOM = [case for theme in THEMES for case in theme.CASES if case.name not in ALWAYS]
 
 

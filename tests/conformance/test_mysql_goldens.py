@@ -18,7 +18,16 @@ from tests.support.inprocess import InProcess
 from tests.support.mysql import Flavor, MysqlServer
 
 FLAVORS: tuple[Flavor, ...] = ("mysql", "mariadb")
-SELDOM = {"route_regex", "cloud_events_bare", "outbox", "zone", "zone_connect", "described", "vectors_json"}
+SELDOM = {
+    "route_regex",
+    "cloud_events_bare",
+    "outbox",
+    "zone",
+    "zone_connect",
+    "described",
+    "vectors_json",
+    "partition",
+}
 """Cases that only ``make chaos`` runs."""
 CASES = [case for flavor in FLAVORS for case in cases_of(flavor)]
 

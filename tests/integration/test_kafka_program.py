@@ -37,6 +37,30 @@ def test_events_and_blocks_of_them_are_written(
     assert sorted(json.loads(one.key() or b"{}")["id"] for one in records) == list(range(1, 21))
 
 
+@pytest.mark.parametrize("blocks", [pytest.param("0", marks=pytest.mark.long), "2"])
+def test_a_transform_decides_on_partitions(
+    blocks: str, spark: SparkSession, small: Source, broker: Broker, tmp_path: Path
+) -> None:
+    prefix = f"placed_{blocks}_{tmp_path.name}"
+    broker.create(f"{prefix}.public.t", 5)
+    source = {**small.options, "topic.prefix": prefix, "event.blocks": blocks, "trigger.available.now": "true"}
+    place = {
+        "type": "io.debezium.transforms.partitions.PartitionRouting",
+        "partition.payload.fields": "change.id",
+        "partition.topic.num": "5",
+    }
+    source |= {"transforms": "place", **{f"transforms.place.{name}": value for name, value in place.items()}}
+    events = spark.readStream.format("floodmark").options(**source).load()
+    assert blocks != "0" or events.schema["partition"].dataType.simpleString() == "int"
+    writer = floodmark.kafka(events, {"kafka.bootstrap.servers": broker.servers})
+    query = writer.option("checkpointLocation", str(tmp_path / "checkpoint")).start()
+    query.processAllAvailable()
+    query.stop()
+    records = broker.records(f"{prefix}.public.t")
+    assert len(records) == 20
+    assert all(one.partition() == json.loads(one.key() or b"{}")["id"] % 5 for one in records)
+
+
 @pytest.mark.parametrize(
     "change", ["repartition", *(pytest.param(one, marks=pytest.mark.long) for one in ("", "coalesce"))]
 )

@@ -88,6 +88,31 @@ def test_the_topics_hold_the_changes_of_each_key_in_their_order(
 
 @pytest.mark.long
 @pytest.mark.parametrize("engine", ["floodmark", "spark"])
+@pytest.mark.parametrize("made", [False, True])
+def test_a_transform_decides_on_partitions(
+    engine: str, made: bool, pipeline: Pipeline, conn: psycopg.Connection[Any], broker: Broker
+) -> None:
+    topic = f"{conn.info.dbname}.public.orders"
+    source = pipeline.content["source"]
+    source["topic.prefix"] = conn.info.dbname
+    source["transforms"] = "place"
+    source["transforms.place.type"] = "io.debezium.transforms.partitions.PartitionRouting"
+    source["transforms.place.partition.payload.fields"] = "after.id"
+    source["transforms.place.partition.topic.num"] = "3"
+    own = sink(broker, engine=engine)
+    if made:
+        own["options"] |= {**CREATION, "topic.creation.default.partitions": "3"}
+    else:
+        broker.create(topic, 3)
+    spark = DOWNLOADED if engine == "spark" else NO_JARS
+    assert pipeline.finish(sink=own, trigger=AVAILABLE_NOW, spark=spark)[0] == 0, pipeline.stderr
+    records = broker.records(topic)
+    assert len(records) == 100
+    assert all(one.partition() == json.loads(one.key() or b"{}")["id"] % 3 for one in records)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("engine", ["floodmark", "spark"])
 def test_a_topic_that_is_missing_and_a_record_that_is_too_large(
     engine: str, pipeline: Pipeline, conn: psycopg.Connection[Any], server: EmbeddedPostgres, tmp_path: Path
 ) -> None:

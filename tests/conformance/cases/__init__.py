@@ -21,6 +21,7 @@ from tests.conformance.cases import (
     mysql,
     naming,
     outbox,
+    partitions,
     routing,
     scalars,
     schemas,
@@ -55,6 +56,7 @@ THEMES = (
     outbox,
     zones,
     described,
+    partitions,
     workload,
 )
 

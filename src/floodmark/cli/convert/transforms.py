@@ -54,7 +54,6 @@ _INSTEAD: Mapping[str, str] = {
     f"{_DEBEZIUM}ContentBasedRouter": _ROUTE,
     f"{_DEBEZIUM}Filter": f"{_SELECT} with a WHERE",
     f"{_DEBEZIUM}SchemaChangeEventFilter": f"set include.schema.changes=false, or {_SELECT} with a WHERE",
-    f"{_DEBEZIUM}partitions.PartitionRouting": f"{_SELECT} that returns a column partition",
 }
 """What to do instead of types that there aren't."""
 _PASSES_ALL = (f"{_DEBEZIUM}openlineage.OpenLineage",)

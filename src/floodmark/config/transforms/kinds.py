@@ -25,6 +25,7 @@ from floodmark.config.transforms.kafka import (
     ValueToKeyOptions,
 )
 from floodmark.config.transforms.outbox import EventRouterOptions
+from floodmark.config.transforms.partitions import PartitionRoutingOptions
 from floodmark.config.transforms.predicates import HasHeaderKeyOptions, NoOptions, TopicNameMatchesOptions
 from floodmark.config.transforms.timezones import TimezoneConverterOptions
 
@@ -84,6 +85,10 @@ TRANSFORMS: Mapping[str, TransformKind] = {
     "io.debezium.transforms.TimezoneConverter": TransformKind(
         TimezoneConverterOptions,
         "floodmark.transforms.debezium.timezone_converter:TimezoneConverter",
+    ),
+    "io.debezium.transforms.partitions.PartitionRouting": TransformKind(
+        PartitionRoutingOptions,
+        "floodmark.transforms.debezium.partition_routing:PartitionRouting",
     ),
     "io.debezium.transforms.outbox.EventRouter": TransformKind(
         EventRouterOptions,

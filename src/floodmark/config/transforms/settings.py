@@ -12,6 +12,7 @@ from typing import TypeVar
 from floodmark.config.model import Options
 from floodmark.config.transforms.kinds import PREDICATES, TRANSFORMS, TransformKind
 from floodmark.config.transforms.outbox import EventRouterOptions
+from floodmark.config.transforms.partitions import PartitionRoutingOptions
 from floodmark.errors import ConfigError
 
 T = TypeVar("T")
@@ -42,7 +43,9 @@ class TransformSettings:
 def chooses_partitions(settings: TransformSettings) -> bool:
     """Return whether a transform decides on the partitions of records."""
     options = settings.options
-    return isinstance(options, EventRouterOptions) and bool(options.placed("partition"))
+    if isinstance(options, EventRouterOptions):
+        return bool(options.placed("partition"))
+    return isinstance(options, PartitionRoutingOptions)
 
 
 def parse_transforms(

@@ -13,6 +13,7 @@ from tests.conformance.cases.mysql import specials
 from tests.conformance.cases.mysql.envelope import METADATA, OPERATIONS, TABLES
 from tests.conformance.cases.mysql.flavors import both
 from tests.conformance.cases.outbox import ROUTER
+from tests.conformance.cases.partitions import ROUTING
 from tests.conformance.cases.routing import LOGICAL, REGEX, TOPICS, chained
 from tests.conformance.cases.transforms import EXTRACT, JSON, extract_options
 from tests.conformance.cases.zones import CONVERTER
@@ -41,6 +42,12 @@ EXPANDING = {
     "table.fields.additional.placement": "type:header,at:header,part:header",
     "route.tombstone.on.empty.payload": "true",
 }
+PLACED = {
+    "type": ROUTING,
+    "partition.payload.fields": "change.id,change.part,source.db",
+    "partition.topic.num": "999983",
+    "partition.hash.function": "murmur",
+}
 MOMENTS = (
     "CREATE TABLE moments (id int PRIMARY KEY, d datetime(3), d6 datetime(6) DEFAULT '2026-07-01 12:00:00', "
     "t timestamp(3) NULL, t6 timestamp(6) NULL DEFAULT '2026-07-01 12:00:00', c time(6), day date, y year)",
@@ -66,6 +73,7 @@ CASES: tuple[Case, ...] = tuple(
             for case in specials.CASES
             if case.name == "vectors"
         ),
+        both("partition", OUTBOX, ROUTED, chained(place=PLACED)),
         both("zone", MOMENTS, MOVED, chained(zone=ZONE), schemas=True),
         both("zone_connect", MOMENTS, MOVED, {"time.precision.mode": "connect", **chained(zone=ZONE)}),
         both("outbox", OUTBOX, ROUTED, {**OTHERS, **JSON, **ONLY_OUTBOX, **chained(outbox=EXPANDING)}, schemas=True),
