@@ -25,6 +25,7 @@ from tests.conformance.cases import (
     routing,
     scalars,
     schemas,
+    scripting,
     special,
     stream,
     tables,
@@ -57,6 +58,7 @@ THEMES = (
     zones,
     described,
     partitions,
+    scripting,
     workload,
 )
 

@@ -21,6 +21,7 @@ class Case:
         schemas: whether keys and values carry their schemas.
         extensions: whether it needs a server with PostgreSQL's contrib extensions.
         connector: ``postgres``, ``mysql`` or ``mariadb``.
+        reference: options that Debezium is recorded with in the place of those of the same names.
         settings: variables that a MySQL or MariaDB server is started with.
     """
 
@@ -32,3 +33,4 @@ class Case:
     extensions: bool = False
     connector: str = "postgres"
     settings: dict[str, str] = field(default_factory=dict)
+    reference: dict[str, str] = field(default_factory=dict)

@@ -38,6 +38,18 @@ MARIADB_JARS = {
         "85c4ba2f221d0dfd439c26affbb294f784960763544263c65aba9c2c76858706"
     ),
 }
+# As above; Groovy is what its documentation asks for.
+SCRIPTING_JARS = {
+    "io/debezium/debezium-scripting/3.5.0.Final/debezium-scripting-3.5.0.Final.jar": (
+        "9adbb5f1cf0e6e6ca4a099b833b816de898e87a8a623b40f5cde6c6fc04f7252"
+    ),
+    "org/apache/groovy/groovy/4.0.27/groovy-4.0.27.jar": (
+        "c9103813240be47a6c48bcdda7c5ed2e5fc9ecba3251c6ab8122258230a97f9d"
+    ),
+    "org/apache/groovy/groovy-jsr223/4.0.27/groovy-jsr223-4.0.27.jar": (
+        "4aef825b72b4242f806987e9d1a5f4da721446413fefe2470624ff815dcaf465"
+    ),
+}
 LOGGING = """
 rootLogger.level=WARN
 rootLogger.appenderRef.stderr.ref=stderr
@@ -227,6 +239,8 @@ class Debezium:
         self._classes = [compiled(RUNNER)]
         if self._options["connector.class"] == MYSQL_CONNECTORS["mariadb"]:
             self._classes += mariadb_classes()
+        if any(text.startswith("jsr223.") for text in self._options.values()):
+            self._classes += [jar(path, digest, "debezium-scripting") for path, digest in SCRIPTING_JARS.items()]
         self._classes += map(compiled, drivers)
         self._jvm_args += tuple(f"-Djdbc.drivers={source.stem}" for source in drivers)
         self._changed = threading.Condition()

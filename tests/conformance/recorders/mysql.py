@@ -96,7 +96,7 @@ def catch_up(cursor: Cursor, debezium: Debezium, mark: str) -> None:
 
 
 def _options(server: MysqlServer, case: Case) -> dict[str, str]:
-    chosen = {"database.include.list": case.name, **case.options}
+    chosen = {"database.include.list": case.name, **case.options, **case.reference}
     filters = {name: f"{chosen[name]},{own}" for name, own in FILTERS.items() if name in chosen}
     return {
         **mysql_options(server),

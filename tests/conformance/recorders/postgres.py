@@ -50,6 +50,7 @@ def record(server: EmbeddedPostgres, case: Case) -> list[Record]:
             "publication.name": case.name,
             "poll.interval.ms": "20",
             **case.options,
+            **case.reference,
         }
         with tempfile.TemporaryDirectory() as scratch:
             output = Path(scratch) / "records.jsonl"

@@ -27,6 +27,7 @@ from floodmark.config.transforms.kafka import (
 from floodmark.config.transforms.outbox import EventRouterOptions
 from floodmark.config.transforms.partitions import PartitionRoutingOptions
 from floodmark.config.transforms.predicates import HasHeaderKeyOptions, NoOptions, TopicNameMatchesOptions
+from floodmark.config.transforms.scripting import ContentBasedRouterOptions, FilterOptions
 from floodmark.config.transforms.timezones import TimezoneConverterOptions
 
 Side: TypeAlias = Literal["key", "value"]
@@ -93,6 +94,14 @@ TRANSFORMS: Mapping[str, TransformKind] = {
     "io.debezium.transforms.outbox.EventRouter": TransformKind(
         EventRouterOptions,
         "floodmark.transforms.outbox.event_router:EventRouter",
+    ),
+    "io.debezium.transforms.Filter": TransformKind(
+        FilterOptions,
+        "floodmark.transforms.debezium.filter:Filter",
+    ),
+    "io.debezium.transforms.ContentBasedRouter": TransformKind(
+        ContentBasedRouterOptions,
+        "floodmark.transforms.debezium.content_based_router:ContentBasedRouter",
     ),
     "org.apache.kafka.connect.transforms.RegexRouter": TransformKind(
         RegexRouterOptions,

@@ -176,7 +176,7 @@ def _floats(text: pa.StringArray, kind: str, target: pa.DataType) -> pa.StringAr
 
 def _decimals(text: pa.StringArray, scale: int) -> pa.StringArray:
     """Return decimals as Java's ``BigDecimal.toString`` writes them, of base64 of their unscaled values."""
-    numbers = _unscaled(text)
+    numbers = unscaled(text)
     wide = ~valid(numbers) & valid(text)
     if scale == 0 and not wide.any():
         return numbers.cast(pa.string())
@@ -202,8 +202,8 @@ def _decimal_text(scale: int) -> Callable[[str], str]:
     return shown
 
 
-def _unscaled(text: pa.StringArray) -> pa.Array:
-    """Return whole numbers by base64 of their two's complement, as decimals; null where they have over 16 bytes."""
+def unscaled(text: pa.StringArray) -> pa.Array:
+    """Return whole numbers by base64 of their two's complement, as decimals; null where they have over 38 digits."""
     filled = text.fill_null("AA==")
     pads = pc.count_substring(filled, "=").to_numpy()
     whole = pc.replace_substring(filled, "=", "A")
