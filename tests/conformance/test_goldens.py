@@ -24,6 +24,7 @@ from tests.conformance.cases import (
     outbox,
     partitions,
     routing,
+    scripting,
     tables,
     zones,
 )
@@ -52,9 +53,11 @@ ALWAYS = {
     "described_schemas",
     "vectors_json",
     "partition_java",
+    "script_filter",
+    "script_route",
 }
 """The cases of transforms and converters that ``make test`` runs; it is ``make chaos`` that runs the others."""
-THEMES = (routing, changed, fields, cloud_events, outbox, zones, described, partitions)
+THEMES = (routing, changed, fields, cloud_events, outbox, zones, described, partitions, scripting)
 SELDOM = [case for theme in THEMES for case in theme.CASES if case.name not in ALWAYS]
 
 

@@ -369,6 +369,18 @@ SECTIONS: list[tuple[str, list[Mistake]]] = [
             option("transforms.unwrap.type=io.debezium.transforms.ExtractNewRecordState"),
             option("transforms=unwrap", "transforms.unwrap.type=io.debezium.transforms.SwapGeometryCoordinates"),
             option(
+                "transforms=late",
+                "transforms.late.type=io.debezium.transforms.Filter",
+                "transforms.late.language=jsr223.groovy",
+                "transforms.late.condition=value.op == 'u' && value.before.id == 2",
+            ),
+            option(
+                "transforms=late",
+                "transforms.late.type=io.debezium.transforms.Filter",
+                "transforms.late.language=sql",
+                "transforms.late.condition=value.op RLIKE 'u'",
+            ),
+            option(
                 "transforms=route",
                 "transforms.route.type=org.apache.kafka.connect.transforms.RegexRouter",
                 "transforms.route.regex=shop.(?!public).*",

@@ -6,8 +6,10 @@ from collections.abc import Mapping
 
 from floodmark.cli.convert.draft import Draft
 from floodmark.config.debezium import NO_JVM
+from floodmark.config.expressions.groovy import as_sql
 from floodmark.config.model import split_list
 from floodmark.config.transforms.kinds import PREDICATES, TRANSFORMS
+from floodmark.config.transforms.scripting import LANGUAGE, ContentBasedRouterOptions, FilterOptions, ScriptingOptions
 
 TRANSFORM, PREDICATE = "transforms", "predicates"
 _CONNECT = "org.apache.kafka.connect.transforms."
@@ -51,14 +53,17 @@ _INSTEAD: Mapping[str, str] = {
     f"{_CONNECT}SetSchemaMetadata": "set schema.name.adjustment.mode",
     f"{_CONNECT}TimestampConverter": _TIMES,
     f"{_CONNECT}TimestampRouter": f"{_ROUTE}, such as concat(topic, date_format(source_ts, 'yyyyMMdd')) AS topic",
-    f"{_DEBEZIUM}ContentBasedRouter": _ROUTE,
-    f"{_DEBEZIUM}Filter": f"{_SELECT} with a WHERE",
     f"{_DEBEZIUM}SchemaChangeEventFilter": f"set include.schema.changes=false, or {_SELECT} with a WHERE",
 }
 """What to do instead of types that there aren't."""
 _PASSES_ALL = (f"{_DEBEZIUM}openlineage.OpenLineage",)
 """Types that leave records as they are: this one tells others of them."""
-_JSR_223 = ("Filter", "ContentBasedRouter")
+_SCRIPTED: Mapping[str, type[ScriptingOptions]] = {
+    f"{_DEBEZIUM}Filter": FilterOptions,
+    f"{_DEBEZIUM}ContentBasedRouter": ContentBasedRouterOptions,
+}
+"""Types that evaluate scripts in Debezium, and SQL here."""
+_SPARKS = "an expression in Spark's SQL, such as"
 _ANY = f"{_SELECT}, or transform the events in a program of your own"
 
 
@@ -137,13 +142,17 @@ def _keep(
         return False
     if kind == _UNWRAP:
         own = _current_mode(draft, place, own, origins)
-    for member, value in own.items():
+    translated = _in_sql(kind, own)
+    for member, former in own.items():
+        value = translated.get(member, former)
         option = f"{place}.{_OTHER_OPTIONS.get(given, {}).get(member, member)}"
         origin = origins[f"{place}.{member}"]
         if member == "type" and kind != given:
             draft.put(option, kind, origin, "mapped", f"{option}: {kind}")
         elif option != f"{place}.{member}":
             draft.put(option, value, origin, "mapped", option)
+        elif value != former:
+            draft.put(option, value, origin, "mapped", f"{option}: {value}")
         else:
             draft.put(option, value, origin)
     if given == _NEW_ROUTER and _KEY_FIELD not in own:
@@ -155,16 +164,24 @@ def _refusal(kind: str, own: Mapping[str, str], condition: Mapping[str, str] | N
     """Return why a transform isn't supported, with what to do instead; empty if it is."""
     if kind not in TRANSFORMS:
         base = kind.removesuffix("$Value").removesuffix("$Key")
-        instead = _INSTEAD.get(base, _ANY)
-        script = (
-            "; its script is Java's, the condition is SQL here"
-            if base.rpartition(".")[2] in _JSR_223 and "language" in own
-            else ""
-        )
-        return f"there is no transform '{kind}': {instead}{script}"
+        return f"there is no transform '{kind}': {_INSTEAD.get(base, _ANY)}"
+    scripted = _SCRIPTED.get(kind)
+    if scripted is not None and own.get("language", "").strip().lower() != LANGUAGE and not _in_sql(kind, own):
+        name = scripted.expression_option
+        instead = f"set language to {LANGUAGE}, and {name} to {_SPARKS} {scripted.example}"
+        return f"its script is too much to translate: {instead}"
     if condition is not None and condition.get("type", "").strip() not in PREDICATES:
         return f"there is no predicate '{condition.get('type', '')}': it must be one of {', '.join(PREDICATES)}"
     return ""
+
+
+def _in_sql(kind: str, own: Mapping[str, str]) -> dict[str, str]:
+    """Return the options of a transform's script in SQL; none if it has none, or one that isn't that simple."""
+    scripted = _SCRIPTED.get(kind)
+    if scripted is None or not own.get("language", "").startswith("jsr223."):
+        return {}
+    found = as_sql(own.get(scripted.expression_option, ""))
+    return {} if found is None else {"language": LANGUAGE, scripted.expression_option: found}
 
 
 def _current_mode(draft: Draft, place: str, own: Mapping[str, str], origins: Mapping[str, str]) -> dict[str, str]:
