@@ -50,11 +50,8 @@ ALWAYS = {
     "cloud_events_bare",
     "outbox_expanded_schemas",
     "zone_daylight",
-    "described_schemas",
-    "vectors_json",
     "partition_java",
     "script_filter",
-    "script_route",
 }
 """The cases of transforms and converters that ``make test`` runs; it is ``make chaos`` that runs the others."""
 THEMES = (routing, changed, fields, cloud_events, outbox, zones, described, partitions, scripting)

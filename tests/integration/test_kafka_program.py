@@ -37,7 +37,8 @@ def test_events_and_blocks_of_them_are_written(
     assert sorted(json.loads(one.key() or b"{}")["id"] for one in records) == list(range(1, 21))
 
 
-@pytest.mark.parametrize("blocks", [pytest.param("0", marks=pytest.mark.long), "2"])
+@pytest.mark.long
+@pytest.mark.parametrize("blocks", ["0", "2"])
 def test_a_transform_decides_on_partitions(
     blocks: str, spark: SparkSession, small: Source, broker: Broker, tmp_path: Path
 ) -> None:

@@ -167,6 +167,7 @@ def test_values_are_sparks(spark: SparkSession) -> None:
         assert mine(text) == list(map(plain, want)), text
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("text", FAILING)
 def test_what_fails_in_spark_fails(text: str, spark: SparkSession) -> None:
     with pytest.raises(PySparkException):

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from floodmark.config.transforms.outbox import AdditionalField, EventRouterOptions
@@ -226,6 +226,7 @@ def has_objects_in_arrays(value: Any) -> bool:
     return isinstance(value, dict) and any(map(has_objects_in_arrays, value.values()))
 
 
+@settings(max_examples=50)
 @given(st.lists(OBJECTS, min_size=1, max_size=6), st.sampled_from([(",", ":"), (" ,\n", "\t: ")]), st.booleans())
 def test_objects_become_structures(objects: list[dict[str, Any]], blanks: tuple[str, str], plain_ascii: bool) -> None:
     given_objects = [one for one in objects if not has_objects_in_arrays(one)]
@@ -292,6 +293,7 @@ def test_nulls_can_be_kept() -> None:
     assert [field["type"] for field in made.fields] == ["bytes", "array"]
 
 
+@settings(max_examples=50)
 @given(st.lists(st.text('"\\{}[]:,ab1 \n', max_size=12), min_size=1))
 def test_tokens_are_those_of_each_text(lines: list[str]) -> None:
     column = pa.array(lines)

@@ -9,7 +9,7 @@ from zoneinfo import ZoneInfo
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from floodmark.config.transforms.timezones import TimezoneConverterOptions
@@ -75,6 +75,7 @@ def test_rules() -> None:
     assert rules.of("x", "other") is None
 
 
+@settings(max_examples=30)
 @given(st.sampled_from(ZONES), st.lists(MOMENTS, min_size=1, max_size=8))
 def test_offsets_are_the_zones(name: str, moments: list[datetime]) -> None:
     seconds = np.array([(one - EPOCH) // timedelta(seconds=1) for one in moments], np.int64)
@@ -112,6 +113,7 @@ def java_text(moment: datetime, offset: timedelta) -> str:
     return text + (shown if total else "Z")
 
 
+@settings(max_examples=40)
 @given(st.sampled_from(ZONES), st.lists(st.none() | st.tuples(MOMENTS, OFFSETS, st.integers(0, 6)), max_size=8))
 def test_timestamps_are_moved(name: str, rows: list[tuple[datetime, str, int] | None]) -> None:
     texts: list[str | None] = [*ODD]
