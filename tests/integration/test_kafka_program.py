@@ -39,7 +39,7 @@ def test_events_and_blocks_of_them_are_written(
 
 @pytest.mark.long
 @pytest.mark.parametrize("blocks", ["0", "2"])
-def test_a_transform_decides_on_partitions(
+def test_a_query_gets_a_transform_that_decides_on_partitions(
     blocks: str, spark: SparkSession, small: Source, broker: Broker, tmp_path: Path
 ) -> None:
     prefix = f"placed_{blocks}_{tmp_path.name}"
@@ -50,16 +50,19 @@ def test_a_transform_decides_on_partitions(
         "partition.payload.fields": "change.id",
         "partition.topic.num": "5",
     }
-    source |= {"transforms": "place", **{f"transforms.place.{name}": value for name, value in place.items()}}
-    events = spark.readStream.format("floodmark").options(**source).load()
-    assert blocks != "0" or events.schema["partition"].dataType.simpleString() == "int"
-    writer = floodmark.kafka(events, {"kafka.bootstrap.servers": broker.servers})
-    query = writer.option("checkpointLocation", str(tmp_path / "checkpoint")).start()
-    query.processAllAvailable()
-    query.stop()
-    records = broker.records(f"{prefix}.public.t")
-    assert len(records) == 20
-    assert all(one.partition() == json.loads(one.key() or b"{}")["id"] % 5 for one in records)
+    placed = {"transforms": "place", **{f"transforms.place.{name}": value for name, value in place.items()}}
+    for options in (source, source | placed):
+        events = spark.readStream.format("floodmark").options(**options).load()
+        assert ("partition" in events.columns) == (blocks == "0" and "transforms" in options)
+        writer = floodmark.kafka(events, {"kafka.bootstrap.servers": broker.servers})
+        query = writer.option("checkpointLocation", str(tmp_path / "checkpoint")).start()
+        query.processAllAvailable()
+        query.stop()
+        small.execute("INSERT INTO t SELECT n FROM generate_series((SELECT max(id) + 1 FROM t), 40) n")
+    found = {json.loads(one.key() or b"{}")["id"]: one.partition() for one in broker.records(f"{prefix}.public.t")}
+    assert sorted(found) == list(range(1, 41))
+    assert all(partition == number % 5 for number, partition in found.items() if number > 20)
+    assert any(partition != number % 5 for number, partition in found.items() if number <= 20)
 
 
 @pytest.mark.parametrize(
