@@ -27,6 +27,7 @@ SELDOM = {
     "described",
     "vectors_json",
     "partition",
+    "script",
 }
 """Cases that only ``make chaos`` runs."""
 CASES = [case for flavor in FLAVORS for case in cases_of(flavor)]

@@ -38,12 +38,12 @@ SQL = {"language": "sql"}
         (
             FILTER,
             {"language": "jsr223.groovy", "condition": "value.op == 'u' && value.before.id == 2"},
-            ("transforms.one.language", "'jsr223.groovy'", "In SQL it is: value.op = 'u' AND value.before.id = 2"),
+            ("transforms.one.language", "'jsr223.groovy'", "this one is: value.op = 'u' AND value.before.id = 2"),
         ),
         (
             ROUTER,
             {"language": "jsr223.graal.js", "topic.expression": "value.op == 'u' ? 'updates' : null"},
-            ("In SQL it is: CASE WHEN value.op = 'u' THEN 'updates' ELSE NULL END",),
+            ("this one is: CASE WHEN value.op = 'u' THEN 'updates' ELSE NULL END",),
         ),
         (
             FILTER,
@@ -177,6 +177,7 @@ def test_trees() -> None:
     assert parse_expression("value.`a``b`.c = -1") == Compared("=", Field(("value", "a`b", "c")), Constant(-1, "int"))
     found = parse_expression("topic NOT LIKE 'a.%!_' ESCAPE '!'")
     assert found == Not(Like(Field(("topic",)), r"(?s)\A(?:a\..*_)\z"))
+    assert parse_expression('value.after.`q"é😀`') == Field(("value", "after", 'q"é😀'))
     assert str(Field(("value", "a`b", "c"))) == "value.`a``b`.c"
 
 
@@ -286,6 +287,8 @@ def test_what_a_row_does_not_need_is_not_evaluated() -> None:
         "value.after.i = 0 OR 1 / value.after.i > 0",
         "CASE WHEN value.after.i <> 0 THEN 1 / value.after.i END IS NULL",
         "COALESCE(1, 1 / 0) = 1",
+        "topic = 'x' AND value.after.nothing > 5",
+        "CASE WHEN topic LIKE 't%' THEN 1 ELSE value.nothing END = 1",
     ):
         assert len(evaluate(parse_expression(text), records()).values) == records().rows
 

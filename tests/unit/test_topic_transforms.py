@@ -39,6 +39,7 @@ def test_every_type_has_its_class() -> None:
             "regex": "a", "replacement": "b", "topic.regex": "a", "topic.replacement": "b", "static.field": "a",
             "static.value": "b", "fields": "a", "field": "a", "spec": "string", "headers": "a", "operation": "copy",
             "converted.timezone": "UTC", "partition.payload.fields": "a", "partition.topic.num": "2",
+            "language": "sql", "condition": "TRUE", "topic.expression": "'a'",
         }  # fmt: skip
         known = TRANSFORMS[kind].options.names()
         assert chain(kind, {name: value for name, value in needed.items() if name in known})

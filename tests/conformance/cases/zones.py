@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tests.conformance.cases.case import Case
+from tests.conformance.cases.cloud_events import CLOUD_EVENTS
 from tests.conformance.cases.routing import chained
 from tests.conformance.cases.transforms import EVERY_OPERATION, EXTRACT
 
@@ -98,6 +99,7 @@ CASES = (
     converted("included_table", "+01:00", {"include.list": "source:moments"}),
     converted("excluded", "+14:00", {"exclude.list": "source:moments:t,moments:z,moments:v"}),
     converted("excluded_table", "+14:00", {"exclude.list": "source:moments"}),
+    converted("cloud_events", "+02:00", {"exclude.list": "source:moments:source.ts_us"}, others=CLOUD_EVENTS),
     converted(
         "unwrapped",
         "+02:00",

@@ -36,10 +36,10 @@ class ScriptingOptions(Options):
         text, name = self.text, self.expression_option
         if self.language.strip().lower() != LANGUAGE:
             found = as_sql(text)
-            instead = f"In SQL it is: {found}" if found else f"Write it in Spark's SQL, such as: {self.example}"
+            instead = f"this one is: {found}" if found else f"such as: {self.example}"
             raise ValueError(
                 f"Option 'language' has the value '{self.language}', which is not allowed: it must be {LANGUAGE}, and "
-                f"'{name}' an expression in it. {instead}"
+                f"'{name}' an expression in Spark's SQL ({instead})."
             )
         try:
             parse_expression(text)

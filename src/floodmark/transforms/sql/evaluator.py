@@ -97,7 +97,13 @@ class _Evaluation:
     def _field(self, field: Field, at: At) -> Column:
         column = self._fields.get(field)
         if column is None:
-            column = self._fields[field] = field_column(self._records, field)
+            try:
+                column = self._fields[field] = field_column(self._records, field)
+            except EvaluationError:
+                if len(at):
+                    raise
+                # A condition before, on the topic for example, has left out tables without the field.
+                return nothing(0)
         return column if len(at) == self._records.rows else Column(column.kind, column.values.take(pa.array(at)))
 
     def _condition(self, node: Expression, at: At) -> pa.BooleanArray:

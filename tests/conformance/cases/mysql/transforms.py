@@ -15,6 +15,7 @@ from tests.conformance.cases.mysql.flavors import both
 from tests.conformance.cases.outbox import ROUTER
 from tests.conformance.cases.partitions import ROUTING
 from tests.conformance.cases.routing import LOGICAL, REGEX, TOPICS, chained
+from tests.conformance.cases.scripting import FILTER
 from tests.conformance.cases.transforms import EXTRACT, JSON, extract_options
 from tests.conformance.cases.zones import CONVERTER
 
@@ -41,6 +42,18 @@ EXPANDING = {
     "table.expand.json.payload": "true",
     "table.fields.additional.placement": "type:header,at:header,part:header",
     "route.tombstone.on.empty.payload": "true",
+}
+SCRIPT = {
+    "type": FILTER,
+    "topic.regex": r"golden\.script\..*",
+    "null.handling.mode": "drop",
+    "language": "sql",
+    "condition": "value.op = 'u' OR value.source.`table` LIKE 'r%' AND value.after.id < 3",
+}
+GROOVY = {
+    "transforms.script.language": "jsr223.groovy",
+    "transforms.script.condition": "value.op == 'u' || value.source.table.startsWith('r') && value.after != null "
+    "&& value.after.id < 3",
 }
 PLACED = {
     "type": ROUTING,
@@ -73,6 +86,7 @@ CASES: tuple[Case, ...] = tuple(
             for case in specials.CASES
             if case.name == "vectors"
         ),
+        (replace(case, reference=GROOVY) for case in both("script", TABLES, ALTERED, OTHERS | chained(script=SCRIPT))),
         both("partition", OUTBOX, ROUTED, chained(place=PLACED)),
         both("zone", MOMENTS, MOVED, chained(zone=ZONE), schemas=True),
         both("zone_connect", MOMENTS, MOVED, {"time.precision.mode": "connect", **chained(zone=ZONE)}),
