@@ -67,6 +67,7 @@ PLACEMENT = "table.fields.additional.placement"
         ({"table.op.invalid.behavior": "skip"}, ("warn, error, fatal",)),
         ({"route.by.field": ""}, ("transforms.one.route.by.field", "empty")),
         ({"table.field.event.name": "x"}, ("table.field.event.name",)),
+        ({"table.json.payload.empty.array.behavior": "ignore"}, ("3.7", "left out")),
     ],
 )
 def test_wrong_options(own: dict[str, str], words: tuple[str, ...]) -> None:

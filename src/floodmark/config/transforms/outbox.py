@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal, Self, TypeAlias, cast, get_args
+from typing import ClassVar, Literal, Self, TypeAlias, cast, get_args
 
 from pydantic import model_validator
 
@@ -95,6 +96,10 @@ class EventRouterOptions(Options):
     tracing_span_context_field: str = option("tracing.span.context.field", "tracingspancontext", _NO_TRACING)
     tracing_operation_name: str = option("tracing.operation.name", "debezium-read", _NO_TRACING)
     tracing_with_context_field_only: bool = option("tracing.with.context.field.only", False, _NO_TRACING)
+
+    refused: ClassVar[Mapping[str, str]] = {
+        "table.json.payload.empty.array.behavior": "it is new in Debezium 3.7; empty arrays are left out, as in 3.6",
+    }
 
     @model_validator(mode="after")
     def _check_fields(self) -> Self:
