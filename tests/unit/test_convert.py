@@ -221,6 +221,33 @@ def test_transforms_of_other_versions() -> None:
     }
 
 
+def test_simple_scripts_become_sql() -> None:
+    filtering = {
+        "type": "io.debezium.transforms.Filter",
+        "language": "jsr223.groovy",
+        "condition": "value.op == 'u' && value.before?.id == 2",
+    }
+    routing = {
+        "type": "io.debezium.transforms.ContentBasedRouter",
+        "language": "jsr223.graal.js",
+        "topic.expression": "value.op.toUpperCase()",
+    }
+    named = {"f": filtering, "r": routing}
+    done = converted(
+        {
+            "transforms": "f,r",
+            **{f"transforms.{name}.{key}": value for name, own in named.items() for key, value in own.items()},
+        }
+    )
+    assert source(done)["transforms"] == "f"
+    assert source(done)["transforms.f.language"] == "sql"
+    assert source(done)["transforms.f.condition"] == "value.op = 'u' AND value.before.id = 2"
+    assert results(done)["transforms.f.condition"][0] == "mapped"
+    result, remark = results(done)["transforms.r.type"]
+    assert result == "not supported"
+    assert "set language to sql, and topic.expression to" in remark
+
+
 def test_cloud_events() -> None:
     own = {"value.converter": CLOUD_EVENTS, "value.converter.json.schemas.enable": "false"}
     done = converted({"key.converter": JSON, "key.converter.schemas.enable": "false", **own})
