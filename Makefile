@@ -120,6 +120,7 @@ classes: $(REFERENCE)
 conformance: $(REFERENCE)
 	$(BIN)/python -m tests.conformance.record_goldens
 	$(BIN)/python -m tests.conformance.record_signals
+	$(BIN)/python -m tests.conformance.record_avro
 	$(BIN)/python -m tests.conformance.count
 	$(BIN)/python -m pytest tests/conformance
 

@@ -1,0 +1,1 @@
+"""Writes keys and values as Avro, as Confluent's ``AvroConverter`` does: whole columns at once."""
