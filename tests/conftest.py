@@ -18,6 +18,7 @@ from hypothesis import HealthCheck, settings
 from pyspark.sql import SparkSession
 
 from floodmark.demo.embedded import VERSIONS, EmbeddedPostgres
+from floodmark.schema_registry import client
 from tests.support import quick_start
 from tests.support.contrib import contrib_server
 from tests.support.databases import Postgres
@@ -25,6 +26,7 @@ from tests.support.delta_spark import DeltaSpark, running_delta_spark
 from tests.support.kafka import Broker, running_broker
 from tests.support.mysql import MysqlServer
 from tests.support.patience import stretch
+from tests.support.schema_registry import RunningRegistry, running_registry
 
 SHORT = bool(os.environ.get("FLOODMARK_SHORT"))
 """Whether what differs in the server's version or in a channel only runs once; ``make test`` sets it."""
@@ -156,6 +158,21 @@ def mysql() -> Iterator[MysqlServer]:
 def mariadb() -> Iterator[MysqlServer]:
     with MysqlServer("mariadb") as server:
         yield server
+
+
+@pytest.fixture(scope="session")
+def registry() -> Iterator[RunningRegistry]:
+    """Return a schema registry that other tests use too: each has topics of its own."""
+    with running_registry() as one:
+        yield one
+
+
+@pytest.fixture
+def other_process() -> Iterator[None]:
+    """Forget what registries have answered, as another process would."""
+    client._registries.clear()
+    yield
+    client._registries.clear()
 
 
 @pytest.fixture(params=["mysql", "mariadb"])

@@ -4,7 +4,7 @@
 
     FloodmarkError
     ├── ConfigError            an option is missing, unknown or has a wrong value
-    ├── ConnectError           the source cannot be reached
+    ├── ConnectError           the source, or a schema registry, cannot be reached
     │   ├── LoginError         it refuses the login; a retry would not help
     │   └── NotReadyError      it responds, but accepts no connections for now
     ├── SourceStateError       the source is not in a state that capture needs
@@ -28,6 +28,7 @@
     ├── SchemaHistoryError     the history of the tables' structures is missing or damaged
     ├── SignalError            a signal is not what its type needs
     ├── CaptureError           capture gave up after its retries
+    ├── RegistryError          a schema registry refuses a schema, or lacks one
     └── TargetError            a target table cannot be written
         ├── TargetBusyError      it can't be written for now; trying again may help
         ├── TargetChangedError   others changed it in a way that the query can't go on from
@@ -60,7 +61,7 @@ class ConfigError(FloodmarkError):
 
 
 class ConnectError(FloodmarkError):
-    """The source cannot be reached; trying again may help."""
+    """The source, or a schema registry, cannot be reached; trying again may help."""
 
 
 class LoginError(ConnectError):
@@ -160,6 +161,10 @@ class SignalError(FloodmarkError):
 
 class CaptureError(FloodmarkError):
     """Capture could not continue and used up its retries."""
+
+
+class RegistryError(FloodmarkError):
+    """A schema registry refuses a schema, lacks one that it should have, or is none."""
 
 
 class TargetError(FloodmarkError):

@@ -7,11 +7,16 @@ import io
 import json
 import re
 from collections.abc import Mapping, Sequence
+from decimal import Decimal
 from typing import Any
 
 import fastavro
 import pyarrow as pa
+from confluent_kafka.schema_registry import SchemaRegistryClient
+from confluent_kafka.schema_registry.avro import AvroDeserializer
+from confluent_kafka.serialization import MessageField, SerializationContext
 
+from floodmark.config.avro import AVRO
 from floodmark.events.connect_schema import ConnectSchema, Raw, schema_text
 from floodmark.events.json_text import Fragment
 from floodmark.transforms.avro.binary import joined
@@ -59,19 +64,50 @@ def read(avro: str, content: bytes) -> Any:
     parsed = json.loads(avro, object_hook=_without_logical)
     found = fastavro.schemaless_reader(stream, fastavro.parse_schema(parsed), None)
     assert stream.read() == b""
-    return _in_json(found)
+    return plain(found)
 
 
 def _without_logical(schema: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in schema.items() if name != "logicalType"}
 
 
-def _in_json(value: Any) -> Any:
+def avro_options(url: str, *sides: str, **more: str) -> dict[str, str]:
+    """Return the options of converters that write Avro.
+
+    Args:
+        url: of their registry.
+        sides: which of ``key`` and ``value`` do; none: both.
+        more: of the converters, with ``_`` for ``.``.
+    """
+    options: dict[str, str] = {}
+    for side in sides or ("key", "value"):
+        options[f"{side}.converter"] = AVRO
+        options[f"{side}.converter.schema.registry.url"] = url
+        options |= {f"{side}.converter.{name.replace('_', '.')}": value for name, value in more.items()}
+    return options
+
+
+class Consumer:
+    """Reads keys and values as Confluent's consumers do: it knows only the registry."""
+
+    def __init__(self, url: str) -> None:
+        self._read = AvroDeserializer(SchemaRegistryClient({"url": url}))
+
+    def __call__(self, row: Mapping[str, Any], side: str) -> Any:
+        field = MessageField.KEY if side == "key" else MessageField.VALUE
+        return self._read(row[side], SerializationContext(row["topic"], field))
+
+
+def plain(value: Any) -> Any:
+    """Return what was read as Connect's JSON would have it."""
+    if isinstance(value, Decimal):
+        digits = int(value.scaleb(-int(value.as_tuple().exponent)))
+        value = digits.to_bytes(digits.bit_length() // 8 + 1, "big", signed=True)
     if isinstance(value, bytes):
         return base64.b64encode(value).decode()
     if isinstance(value, Mapping):
-        return {name: _in_json(one) for name, one in value.items()}
-    return [_in_json(one) for one in value] if isinstance(value, list) else value
+        return {name: plain(one) for name, one in value.items()}
+    return [plain(one) for one in value] if isinstance(value, list) else value
 
 
 def _shown(value: Any) -> str:

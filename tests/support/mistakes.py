@@ -92,6 +92,13 @@ def mysql(*written: str, without: Sequence[str] = ()) -> Mistake:
     return option(*written, base=MYSQL, without=without)
 
 
+def in_avro(*written: str) -> Mistake:
+    """Return options of a stream whose values are Avro."""
+    converter = ("value.converter=io.confluent.connect.avro.AvroConverter",)
+    url = ("value.converter.schema.registry.url=http://registry:8081",)
+    return Mistake(_shown([*converter, *written]), option(*converter, *url, *written).make)
+
+
 def missing(name: str, base: dict[str, str] = POSTGRES) -> Mistake:
     """Return an option that must be given and isn't."""
     made = option(base=base, without=[name])
@@ -407,7 +414,7 @@ SECTIONS: list[tuple[str, list[Mistake]]] = [
                 "transforms.unwrap.type=io.debezium.transforms.ExtractNewRecordState",
                 "transforms.unwrap.delete.handling.mode=rewrite",
             ),
-            option("key.converter=io.confluent.connect.avro.AvroConverter"),
+            option("key.converter=io.apicurio.registry.utils.converter.AvroConverter"),
             option("header.converter.schemas.enable=true"),
             option("database.sslfactory=org.postgresql.ssl.NonValidatingFactory"),
             option("post.processors=reselector"),
@@ -481,6 +488,12 @@ SECTIONS: list[tuple[str, list[Mistake]]] = [
             option("incremental.snapshot.read.points=watermarks"),
             option("incremental.snapshot.read.points=watermarks", "read.only=true"),
             option("key.converter.schemas.enable=true"),
+            option("value.converter=io.confluent.connect.avro.AvroConverter"),
+            in_avro("format=rows"),
+            in_avro("value.converter.basic.auth.user.info=me:secret"),
+            in_avro("value.converter.use.latest.version=true"),
+            in_avro("value.converter.schema.registry.ssl.truststore.type=JKS"),
+            in_avro("value.converter.replace.null.with.default=false"),
             option("converters=isbn"),
             option("topic.naming.strategy=io.debezium.schema.SchemaRegexTopicNamingStrategy"),
             option("topic.regex=a"),

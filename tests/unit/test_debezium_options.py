@@ -131,7 +131,8 @@ def test_an_accepted_option_is_logged_once(monkeypatch: pytest.MonkeyPatch) -> N
     [
         ("transforms", "unwrap", ("transforms.unwrap.type", "required")),
         ("transforms.unwrap.type", "x", ("transforms.unwrap.type", "Add it to 'transforms'")),
-        ("key.converter", "io.confluent.connect.avro.AvroConverter", ("AvroConverter", "JsonConverter")),
+        ("key.converter", "io.confluent.connect.avro.AvroConverter", ("key.converter.schema.registry.url", "required")),
+        ("key.converter", "io.confluent.connect.avro.Avro", ("AvroConverter", "JsonConverter")),
         ("connector.class", "io.debezium.connector.mysql.MySqlConnector", ("PostgresConnector",)),
         ("max.queue.sizes", "1", ("Unknown option",)),
         ("hartbeat.interval.ms", "1", ("Unknown option", "heartbeat.interval.ms")),

@@ -173,6 +173,14 @@ def test_the_documentations_examples_are_right(content: dict[str, Any]) -> None:
         source("tasks.max", 1),
         source("queue.whatever", "x"),
         source("key.converter", "org.apache.kafka.connect.json.JsonConverter"),
+        whole(
+            source={
+                **REQUIRED,
+                "state.dir": "/s",
+                "value.converter": "io.confluent.connect.avro.AvroConverter",
+                "value.converter.schema.registry.url": "http://registry:8081",
+            }
+        ),
         source("header.converter.schemas.enable", False),
         source("database.server.id", 7, REQUIRED_MYSQL),
         whole(source={**REQUIRED, "state.dir": "/s", "converters": "isbn", "isbn.type": "mine"}),
@@ -210,7 +218,7 @@ def test_what_floodmark_accepts_is_right(content: dict[str, Any]) -> None:
         source("slot.name", "shop", REQUIRED_MYSQL),
         source("isbn.type", "x"),
         source("post.processors", "reselector"),
-        source("key.converter", "io.confluent.connect.avro.AvroConverter"),
+        source("key.converter", "io.confluent.connect.avro.Avro"),
         whole(source={"connector": "postgres"}),
         whole(source={"database.hostname": "db"}),
         whole(sink={"type": "jdbc"}),

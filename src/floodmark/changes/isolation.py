@@ -12,7 +12,7 @@ from floodmark.changes.layout_groups import LayoutGroups
 from floodmark.changes.structure import Structure
 from floodmark.changes.table_version import TableVersion, VersionMaker
 from floodmark.connectors.contract.decoding import DeadLetter, DecodeProblems, TableFailure
-from floodmark.errors import DecodeError, SchemaChangeError, describe
+from floodmark.errors import ConnectError, DecodeError, SchemaChangeError, describe
 from floodmark.events.columns import EventGroup
 
 
@@ -53,6 +53,9 @@ class Isolation:
         """Return the table version of a layout group; None if it can't be made, so that the group's tables fail."""
         try:
             return make(groups.first[number])
+        except ConnectError:
+            # A registry that is away isn't the fault of a table.
+            raise
         except Exception as exc:
             # Whatever the error is, it must not stop the other tables.
             for index in np.flatnonzero(groups.shape == number).tolist():
@@ -67,8 +70,8 @@ class Isolation:
                 return []
         try:
             return list(make(rows))
-        except SchemaChangeError:
-            # The table can be decoded, but the query's columns are not the table's any more.
+        except (ConnectError, SchemaChangeError):
+            # The table can be decoded, but a registry is away, or the query's columns are not the table's any more.
             raise
         except Exception as exc:
             tables = np.unique(rows.changes.relation)

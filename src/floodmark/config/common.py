@@ -268,8 +268,9 @@ class CommonOptions(ColumnOptions, StreamOptions, ConverterOptions, ABC):
                 raise ValueError(f"Options '{included}' and '{excluded}' exclude each other: give only one.")
         if self.transforms and self.format != "events":
             raise ValueError("Option 'transforms' needs format=events: typed rows have no envelope.")
-        if self.makes_cloud_events and self.format != "events":
-            raise ValueError("Option 'value.converter' needs format=events: typed rows aren't converted.")
+        for name in ("value", *self.binary_columns) if self.makes_cloud_events else self.binary_columns:
+            if self.format != "events":
+                raise ValueError(f"Option '{name}.converter' needs format=events: typed rows aren't converted.")
         self.parsed_transforms  # noqa: B018
         if self.event_blocks and self.format != "events":
             raise ValueError("Option 'event.blocks' needs format=events.")
@@ -328,7 +329,7 @@ class CommonOptions(ColumnOptions, StreamOptions, ConverterOptions, ABC):
     @property
     def reshapes_records(self) -> bool:
         """Whether records are made column by column for transforms, or for a converter that needs their fields."""
-        return bool(self.transforms) or self.makes_cloud_events
+        return bool(self.transforms) or self.makes_cloud_events or bool(self.binary_columns)
 
     @property
     def chooses_partitions(self) -> bool:

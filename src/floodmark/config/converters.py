@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Literal, Self
 
-from pydantic import model_validator
+from pydantic import SecretStr, model_validator
 
-from floodmark.config.model import Family, Options, Words, option
+from floodmark.config.avro import AVRO, AvroOptions
+from floodmark.config.debezium import find
+from floodmark.config.model import Family, Options, SecretFamily, Words, option
+from floodmark.errors import ConfigError
 
 CLOUD_EVENTS = "io.debezium.converters.CloudEventsConverter"
 _SCHEMAS = ("key.converter.schemas.enable", "value.converter.schemas.enable", "schemas.enable")
@@ -20,6 +24,9 @@ _OF_CLOUD_EVENTS = (
     "value.converter.extension.attributes.enable",
     _SOURCE,
 )
+_SIDES = ("key", "value")
+_FAMILIES = {f"{side}.converter": f"{side}.converter.<option>" for side in _SIDES}
+_REPLACES_NULL = "value.converter.replace.null.with.default"
 _FOR_CLOUD_EVENTS = f"With `value.converter={CLOUD_EVENTS}`:"
 
 
@@ -44,13 +51,32 @@ class ConverterOptions(Options):
         "Debezium's way to set `schemas.enable`; must equal `key.converter.schemas.enable`.",
         "same; true by default",
     )
+    key_converter: Literal["org.apache.kafka.connect.json.JsonConverter", "io.confluent.connect.avro.AvroConverter"] = (
+        option(
+            "key.converter",
+            "org.apache.kafka.connect.json.JsonConverter",
+            f"How keys are written: as JSON, or in [Avro](avro.md) (`{AVRO}`). Only with `format=events`.",
+        )
+    )
     value_converter: Literal[
-        "org.apache.kafka.connect.json.JsonConverter", "io.debezium.converters.CloudEventsConverter"
+        "org.apache.kafka.connect.json.JsonConverter",
+        "io.debezium.converters.CloudEventsConverter",
+        "io.confluent.connect.avro.AvroConverter",
     ] = option(
         "value.converter",
         "org.apache.kafka.connect.json.JsonConverter",
-        f"How values are written: as JSON, or as [CloudEvents](cloud-events.md) (`{CLOUD_EVENTS}`). Only "
-        "with `format=events`.",
+        f"How values are written: as JSON, as [CloudEvents](cloud-events.md) (`{CLOUD_EVENTS}`), or in "
+        f"[Avro](avro.md) (`{AVRO}`). Only with `format=events`.",
+    )
+    key_converter_options: SecretFamily = option(
+        _FAMILIES["key.converter"],
+        {},
+        "An [option of the Avro converter](avro.md#options) of keys, such as `key.converter.schema.registry.url`.",
+    )
+    value_converter_options: SecretFamily = option(
+        _FAMILIES["value.converter"],
+        {},
+        "An [option of the Avro converter](avro.md#options) of values, such as `value.converter.schema.registry.url`.",
     )
     value_converter_replace_null_with_default: bool = option(
         "value.converter.replace.null.with.default",
@@ -89,10 +115,26 @@ class ConverterOptions(Options):
         "How the headers that transforms add are written: texts and numbers as they are, or as JSON without schemas.",
     )
 
+    @classmethod
+    def _family(cls, key: str, options: Mapping[str, str]) -> tuple[str, str]:
+        found = super()._family(key, options)
+        if found[0] not in _FAMILIES.values():
+            return found
+        # Other converters' options have names of their own, or are Debezium's.
+        own = key.lower().split(".converter.")[0] + ".converter"
+        given = next((value for name, value in options.items() if name.lower() == own), AVRO if not options else "")
+        return found if given == AVRO and find(cls.accepted, key) is None else ("", "")
+
     @model_validator(mode="before")
     @classmethod
     def _take_schemas_from_converters(cls, given: dict[str, str | Family]) -> dict[str, str | Family]:
         values = {name: str(given[name]).lower() for name in _SCHEMAS if name in given}
+        in_avro = [side for side in _SIDES if given.get(f"{side}.converter") == AVRO]
+        if in_avro:
+            # Avro has no schemas in its values, so this is only about the others.
+            values = {name: text for name, text in values.items() if name.partition(".")[0] not in in_avro}
+            chosen = {} if len(in_avro) == len(_SIDES) else values
+            return {**given, "schemas.enable": next(iter(chosen.values()), "false")}
         if not set(values) & set(_SCHEMAS[:2]):
             return given
         if given.get("value.converter") == CLOUD_EVENTS:
@@ -123,6 +165,33 @@ class ConverterOptions(Options):
                 )
         return self
 
+    @model_validator(mode="after")
+    def _check_avro(self) -> Self:
+        self.key_avro  # noqa: B018
+        if self.value_avro is not None and "value_converter_replace_null_with_default" in self.model_fields_set:
+            raise ValueError(
+                f"Option '{_REPLACES_NULL}' has no effect with 'value.converter={AVRO}': set "
+                "value.converter.ignore.default.for.nullables."
+            )
+        return self
+
+    @property
+    def key_avro(self) -> AvroOptions | None:
+        """How keys are written in Avro; None: they aren't."""
+        return _parsed("key.converter", self.key_converter_options) if self.key_converter == AVRO else None
+
+    @property
+    def value_avro(self) -> AvroOptions | None:
+        """How values are written in Avro; None: they aren't."""
+        return _parsed("value.converter", self.value_converter_options) if self.value_converter == AVRO else None
+
+    @property
+    def binary_columns(self) -> tuple[str, ...]:
+        """The columns of events, of ``key`` and ``value``, that hold bytes instead of text."""
+        return tuple(
+            name for name, kind in (("key", self.key_converter), ("value", self.value_converter)) if kind == AVRO
+        )
+
     @property
     def makes_cloud_events(self) -> bool:
         """Whether values are written as CloudEvents."""
@@ -131,4 +200,12 @@ class ConverterOptions(Options):
     @property
     def writes_schemas(self) -> bool:
         """Whether anything of an event tells its table's structure."""
-        return self.schemas_enable or (self.makes_cloud_events and self.cloud_events_schemas)
+        of_cloud_events = self.makes_cloud_events and self.cloud_events_schemas
+        return self.schemas_enable or of_cloud_events or bool(self.binary_columns)
+
+
+def _parsed(place: str, given: Mapping[str, SecretStr]) -> AvroOptions:
+    try:
+        return AvroOptions.parse({name.lower(): value.get_secret_value() for name, value in given.items()})
+    except ConfigError as exc:
+        raise ConfigError(exc.what.replace("ption '", f"ption '{place}.", 1), exc.cure) from None

@@ -57,7 +57,6 @@ ACCEPTED: Mapping[str, Foreign] = {
     "header.converter.schemas.enable": Foreign("headers have no schemas", ("false",)),
     "heartbeat.topics.prefix": Foreign("Debezium 3.6 reads topic.heartbeat.prefix instead, and so does Floodmark"),
     "internal.<switch>": Foreign("it is a switch inside Debezium"),
-    "key.converter": Foreign("keys are JSON", (JSON_CONVERTER,)),
     "max.batch.size": Foreign(_QUEUE),
     "max.queue.size": Foreign(_QUEUE),
     "max.queue.size.in.bytes": Foreign(_QUEUE),

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -30,8 +31,22 @@ EVENT_SCHEMA = pa.schema(
 PARTITION = "partition"
 """A column that events have if a transform decides on partitions: which of their topic's in Kafka; null: by the key."""
 PARTITIONED_SCHEMA = EVENT_SCHEMA.append(pa.field(PARTITION, pa.int32()))
+EventRow: TypeAlias = Mapping[str, str | bytes]
+"""An event as a row of the output, without the columns that are null."""
+
 KEPT_ROWS = "kept_rows"
 """A column that isn't put out: the numbers of the rows that transforms have left; without it, all rows are."""
+
+
+def event_schema(binary: Collection[str] = (), partitions: bool = False) -> pa.Schema:
+    """Return the columns of events.
+
+    Args:
+        binary: the names of those that hold bytes instead of text.
+        partitions: whether a transform decides on partitions.
+    """
+    columns = PARTITIONED_SCHEMA if partitions else EVENT_SCHEMA
+    return pa.schema([field.with_type(pa.binary()) if field.name in binary else field for field in columns])
 
 
 @dataclass
@@ -60,15 +75,6 @@ class EventGroup:
             order = order[kept.to_numpy()]
             varying = {name: column if name in made else column.take(kept) for name, column in varying.items()}
         return cls(order, varying, constants)
-
-
-def event_schema(partitions: bool) -> pa.Schema:
-    """Return the columns of events.
-
-    Args:
-        partitions: whether a transform decides on partitions.
-    """
-    return PARTITIONED_SCHEMA if partitions else EVENT_SCHEMA
 
 
 def assemble(groups: list[EventGroup], schema: pa.Schema = EVENT_SCHEMA) -> pa.RecordBatch | None:

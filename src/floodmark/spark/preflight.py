@@ -13,6 +13,7 @@ from floodmark.config.common import CommonOptions
 from floodmark.connectors.registry import require_driver
 from floodmark.errors import StateDirError
 from floodmark.redact import shown_uri
+from floodmark.schema_registry.client import require_client
 
 _LOCAL = ("", "file")
 _REMOTE = ("s3", "gs", "gcs", "hdfs", "viewfs", "abfs", "abfss")
@@ -38,6 +39,8 @@ def preflight(options: CommonOptions) -> None:
         from floodmark.codecs.conversions import load_converters
 
         load_converters(options)
+    if options.binary_columns:
+        require_client()
     if options.notification_enabled_channels:
         from floodmark.notifications.channels import notification_channels
 

@@ -14,6 +14,7 @@ from floodmark.config.transforms.settings import TransformSettings
 from floodmark.events.columns import KEPT_ROWS, PARTITION, header_lists
 from floodmark.events.connect_schema import schema_start
 from floodmark.events.json_text import Joiner
+from floodmark.transforms.avro.converter import avro_converters
 from floodmark.transforms.cloud_events import CloudEvents
 from floodmark.transforms.predicates import Predicate, make_predicate
 from floodmark.transforms.records import Header, Part, Records
@@ -36,6 +37,8 @@ class Chain:
         self._partitions = options.chooses_partitions
         self._defaults = options.value_converter_replace_null_with_default
         self._cloud_events = CloudEvents(options) if options.makes_cloud_events else None
+        self._avro = avro_converters(options)
+        self._types = {name: pa.binary() if name in self._avro else pa.string() for name in ("key", "value", "topic")}
         self._json_headers = options.header_converter.endswith("JsonConverter")
 
     def columns(self, records: Records) -> dict[str, pa.Array]:
@@ -61,9 +64,8 @@ class Chain:
 
     def _written(self, parts: Sequence[Records], rows: int) -> dict[str, pa.Array]:
         if not parts:
-            nothing = pa.array([], pa.string())
-            made = {"key": nothing, "value": nothing, "topic": nothing, "headers": header_lists([], 0)}
-            return {**made, KEPT_ROWS: pa.array([], pa.int64())}
+            nothing = {name: pa.array([], kind) for name, kind in self._types.items()}
+            return {**nothing, "headers": header_lists([], 0), KEPT_ROWS: pa.array([], pa.int64())}
         columns = [self._columns(part) for part in parts]
         whole = (
             columns[0]
@@ -77,8 +79,7 @@ class Chain:
     def _columns(self, records: Records) -> dict[str, pa.Array]:
         rows, topic = records.rows, records.topic
         columns = {
-            # Only the values' converter has an option for defaults.
-            "key": self._part(records.key, rows, defaults=True),
+            "key": self._key(records),
             "value": self._value(records),
             "topic": pa.repeat(pa.scalar(topic), rows) if isinstance(topic, str) else topic,
             "headers": header_lists([(one.name, self._header(one, rows)) for one in records.headers], rows),
@@ -87,7 +88,15 @@ class Chain:
             columns[PARTITION] = pa.nulls(rows, pa.int32()) if records.partition is None else records.partition
         return columns
 
-    def _value(self, records: Records) -> pa.StringArray:
+    def _key(self, records: Records) -> pa.StringArray | pa.BinaryArray:
+        if "key" in self._avro:
+            return self._avro["key"].column(records.key, records)
+        # Only the values' converter has an option for defaults.
+        return self._part(records.key, records.rows, defaults=True)
+
+    def _value(self, records: Records) -> pa.StringArray | pa.BinaryArray:
+        if "value" in self._avro:
+            return self._avro["value"].column(records.value, records)
         if self._cloud_events is not None:
             return self._cloud_events.column(records)
         return self._part(records.value, records.rows, self._defaults)

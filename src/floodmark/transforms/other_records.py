@@ -10,11 +10,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from floodmark.config.common import CommonOptions
-from floodmark.events import heartbeats, transactions
-from floodmark.events.columns import EVENT_SCHEMA, EventGroup, assemble, event_schema
+from floodmark.events import gaps, heartbeats, transactions
+from floodmark.events.columns import EVENT_SCHEMA, EventGroup, EventRow, assemble, event_schema
 from floodmark.events.connect_schema import ConnectSchema, schema_start
 from floodmark.events.json_text import Text
 from floodmark.notifications import records as notifications
+from floodmark.transforms.avro.converter import avro_converters
 from floodmark.transforms.chain import Chain
 from floodmark.transforms.records import Records
 from floodmark.transforms.structs import Written
@@ -37,6 +38,7 @@ class RecordKind:
 
 HEARTBEATS = RecordKind("heartbeats", heartbeats.KEY_SCHEMA, heartbeats.VALUE_SCHEMA)
 TRANSACTIONS = RecordKind("events of transactions", transactions.KEY_SCHEMA, transactions.VALUE_SCHEMA)
+GAPS = RecordKind("gaps", gaps.KEY_SCHEMA, gaps.VALUE_SCHEMA)
 NOTIFICATIONS = RecordKind("notifications", notifications.KEY_SCHEMA, notifications.VALUE_SCHEMA)
 SCHEMA_CHANGES = "schema changes"
 """The name of records whose schemas depend on the connector."""
@@ -68,15 +70,29 @@ def transformed_batch(batch: pa.RecordBatch, kind: RecordKind, options: CommonOp
     """Return a batch of records of ``EVENT_SCHEMA`` as transforms make them, with all columns that events have."""
     if not options.reshapes_records:
         return batch
+    schema = event_schema(options.binary_columns, options.chooses_partitions)
+    if not batch.num_rows:
+        return pa.RecordBatch.from_pylist([], schema=schema)
     columns = transformed(dict(zip(batch.schema.names, batch.columns, strict=True)), kind, options)
-    schema = event_schema(options.chooses_partitions)
     changed = assemble([EventGroup.of(np.arange(batch.num_rows), columns)], schema)
     return pa.RecordBatch.from_pylist([], schema=schema) if changed is None else changed
 
 
-def transformed_rows(
-    rows: Sequence[Mapping[str, str]], kind: RecordKind, options: CommonOptions
-) -> list[dict[str, str]]:
+def converted_batch(batch: pa.RecordBatch, kind: RecordKind, options: CommonOptions) -> pa.RecordBatch:
+    """Return a batch of records of ``EVENT_SCHEMA`` that no transform changes, in Avro if the converters write it."""
+    rows = batch.num_rows
+    for side, converter in avro_converters(options).items():
+        if rows:
+            schema = kind.key if side == "key" else kind.value
+            part = Written(schema, [_payload(batch[side], schema, options.schemas_enable)], rows)
+            records = Records(kind.name, rows, batch["topic"], None, None, (), np.arange(rows))
+            place = batch.schema.get_field_index(side)
+            field = batch.schema.field(place).with_type(pa.binary())
+            batch = batch.set_column(place, field, converter.column(part, records))
+    return batch
+
+
+def transformed_rows(rows: Sequence[Mapping[str, str]], kind: RecordKind, options: CommonOptions) -> list[EventRow]:
     """Return records as rows of the output, without the columns that are null, as transforms make them."""
     if not options.reshapes_records or not rows:
         return [dict(row) for row in rows]

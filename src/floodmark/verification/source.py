@@ -27,6 +27,8 @@ from floodmark.json_data import Json
 
 _DROPS = frozenset({"slot.drop.on.stop"})
 """Options by which closing a source changes it, which reading must not do."""
+_OF_EVENTS = ("key.converter", "predicates", "transforms", "value.converter")
+"""How options begin that say what becomes of events, which rows aren't."""
 _FILTERS = _DROPS | {
     "format",
     "signal.data.collection",
@@ -66,7 +68,12 @@ def reading_options(given: Mapping[str, str]) -> CommonOptions:
         ConfigError: one is wrong.
     """
     wanted = {"format": "arrow", "skipped.operations": "none"}
-    kept = {name: text for name, text in given.items() if name.lower() not in (_DROPS | wanted.keys())}
+    left_out = _DROPS | wanted.keys()
+    kept = {
+        name: text
+        for name, text in given.items()
+        if name.lower() not in left_out and not name.lower().startswith(_OF_EVENTS)
+    }
     return load_options({**kept, **wanted})
 
 

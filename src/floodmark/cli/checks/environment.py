@@ -14,6 +14,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from floodmark.capture.files import open_filesystem
+from floodmark.cli.checks.registries import check_converters
 from floodmark.config.common import CommonOptions
 from floodmark.connectors.contract.findings import Finding
 from floodmark.errors import CheckpointError, ConfigError, StateDirError, TargetError
@@ -55,6 +56,7 @@ def check_query(pipeline: Pipeline) -> list[Finding]:
         *check_places(options.state_dir, pipeline.checkpoint, pipeline.sink.path),
         *check_sink(pipeline),
         *check_channels(options),
+        *check_converters(options),
     ]
 
 
@@ -73,6 +75,7 @@ def check_context(options: CommonOptions, checkpoint: str | None, master: str) -
         *(check_checkpoint(checkpoint) if checkpoint is not None else []),
         *check_places(options.state_dir, checkpoint, None),
         *check_channels(options),
+        *check_converters(options),
     ]
 
 

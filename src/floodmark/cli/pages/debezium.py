@@ -28,6 +28,8 @@ DIFFERS = {
     "converters": "Python's, by entry point",
     "database.sslmode": "as in libpq",
     "extended.headers.enabled": "the headers are not there",
+    "key.converter": "JSON, and [Avro](avro.md) in Confluent's wire format",
+    "key.converter.<option>": "those of the [converter to Avro](avro.md#options)",
     "key.converter.schemas.enable": "false if not given, and it must equal `value.converter.schemas.enable`",
     "offset.mismatch.strategy": "`no_validation` does not go on behind a gap: it is `trust_offset`",
     "plugin.name": "only `pgoutput`, which is the default",
@@ -39,7 +41,8 @@ DIFFERS = {
     "skip.messages.without.change": "never leaves out a change of the key",
     "snapshot.mode": "`always`, and a snapshot that is begun again: see [Differences](differences.md)",
     "transforms.<option>": "for the [transforms that there are](transforms.md)",
-    "value.converter": "JSON, and [CloudEvents](cloud-events.md) in JSON",
+    "value.converter": "JSON, [CloudEvents](cloud-events.md) in JSON, and [Avro](avro.md) in Confluent's wire format",
+    "value.converter.<option>": "those of the [converter to Avro](avro.md#options)",
     "value.converter.schemas.enable": "false if not given, and it must equal `key.converter.schemas.enable`",
 }
 """How options that work differ from Debezium's."""

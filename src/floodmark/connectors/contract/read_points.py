@@ -8,6 +8,7 @@ from typing import Literal, Protocol
 from floodmark.capture.segment import SegmentData
 from floodmark.connectors.contract.chunk import Chunk
 from floodmark.connectors.contract.table_key import TableKey
+from floodmark.events.columns import EventRow
 from floodmark.json_data import Json
 
 ChunkOutcome = Literal["complete", "unchanged", "nothing"]
@@ -156,7 +157,7 @@ class SnapshotSource(Protocol):
 class SchemaAnnouncements(Protocol):
     """Makes the events with the table structures that a snapshot begins with, for databases that log DDL statements."""
 
-    def schema_events(self, position: str, token: Mapping[str, Json]) -> list[dict[str, str]]:
+    def schema_events(self, position: str, token: Mapping[str, Json]) -> list[EventRow]:
         """Return the events that come before the rows of a snapshot of all tables, as rows of the output.
 
         Columns that are null may be left out.

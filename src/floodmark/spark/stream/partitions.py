@@ -10,6 +10,7 @@ from pyspark.sql.datasource import InputPartition
 from floodmark.capture.gaps import Gap
 from floodmark.capture.segment import Segment
 from floodmark.connectors.contract.chunk import Chunk
+from floodmark.events.columns import EventRow
 from floodmark.notifications.records import Notification
 from floodmark.snapshots.reports import Part
 
@@ -74,7 +75,7 @@ class NotificationPartition(InputPartition):
 class AnnouncementPartition(InputPartition):
     """Events that come before the rows of a snapshot, as rows of the output."""
 
-    rows: list[dict[str, str]]
+    rows: list[EventRow]
 
 
 @dataclass
@@ -157,7 +158,7 @@ def in_series(partitions: Sequence[InputPartition], most: int) -> SeriesPartitio
     return SeriesPartition(partitions)
 
 
-def announcement_partitions(rows: list[dict[str, str]]) -> list[AnnouncementPartition]:
+def announcement_partitions(rows: Sequence[EventRow]) -> list[AnnouncementPartition]:
     """Return the tasks that emit announcements, each small enough for Spark to send it to an executor."""
     tasks: list[AnnouncementPartition] = []
     characters = MOST_ANNOUNCED

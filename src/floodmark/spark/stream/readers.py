@@ -55,7 +55,7 @@ from floodmark.spark.stream.partitions import (
     in_window,
 )
 from floodmark.spark.worker_memory import keep_modules
-from floodmark.transforms.other_records import HEARTBEATS, NOTIFICATIONS, transformed_batch
+from floodmark.transforms.other_records import GAPS, HEARTBEATS, NOTIFICATIONS, converted_batch, transformed_batch
 
 if TYPE_CHECKING:
     from pyspark.sql.datasource import InputPartition
@@ -73,14 +73,16 @@ def output_schema(options: CommonOptions) -> pa.Schema:
         return ARROW_SCHEMA
     if options.event_blocks:
         return BLOCK_SCHEMA
-    if options.format == "events":
-        return event_schema(options.chooses_partitions)
-    return _side(options).row_schema(options)
+    return _event_schema(options) if options.format == "events" else _side(options).row_schema(options)
+
+
+def _event_schema(options: CommonOptions) -> pa.Schema:
+    return event_schema(options.binary_columns, options.chooses_partitions)
 
 
 def _versions(options: CommonOptions, schema: pa.Schema, settled: str = "") -> VersionMaker:
     if options.format == "events":
-        columns = event_schema(options.chooses_partitions)
+        columns = _event_schema(options)
         return EventVersions(options, kept_columns(columns) if options.event_blocks else columns)
     if options.format == "arrow":
         return ArrowVersions(options)
@@ -104,7 +106,7 @@ def read_partition(options: CommonOptions, schema: pa.Schema, partition: InputPa
     if isinstance(partition, SeriesPartition):
         return _read_in_turn(options, partition)
     if options.event_blocks:
-        events = _read_partition(options, event_schema(options.chooses_partitions), partition)
+        events = _read_partition(options, _event_schema(options), partition)
         return (blocks_of(batch, options.event_blocks) for batch in events)
     batches = _read_partition(options, schema, partition)
     if options.format != "tables" or isinstance(partition, GapPartition):
@@ -120,7 +122,7 @@ def _read_in_turn(options: CommonOptions, series: SeriesPartition) -> Iterator[p
     The task has a core for each part of its events, which no other task uses. Converters of users' own packages are
     called by one thread at a time.
     """
-    schema = event_schema(options.chooses_partitions)
+    schema = _event_schema(options)
 
     def read(partition: InputPartition) -> list[pa.RecordBatch]:
         return [blocks_of(batch, None) for batch in _read_partition(options, schema, partition)]
@@ -148,8 +150,17 @@ def _read_partition(options: CommonOptions, schema: pa.Schema, partition: InputP
     if isinstance(partition, AnnouncementPartition):
         return iter([pa.RecordBatch.from_pylist(partition.rows, schema=schema)])
     if isinstance(partition, GapPartition):
-        gaps = gap_rows(partition.gaps) if options.format == "arrow" else gap_batch(partition.gaps, options, schema)
-        return iter([gaps])
+        if options.format == "arrow":
+            return iter([gap_rows(partition.gaps)])
+        if options.format == "events":
+            return iter(
+                [
+                    converted_batch(
+                        gap_batch(partition.gaps, options, event_schema((), options.chooses_partitions)), GAPS, options
+                    )
+                ]
+            )
+        return iter([gap_batch(partition.gaps, options, schema)])
     if options.format != "events":
         return iter(())
     if isinstance(partition, NotificationPartition):
@@ -214,7 +225,7 @@ def read_window(options: CommonOptions, schema: pa.Schema, partition: WindowPart
             files = map(store.read, chunk.files)
             log = ((_segment(part), part.after, part.upto) for part in in_window(partition.log, chunk))
             yield from reader.read(chunk, files, log)
-        except (LogGoneError, StateDirError, SchemaChangeError):
+        except (ConnectError, LogGoneError, StateDirError, SchemaChangeError):
             # Not the table's fault: its rows, or the log, are read again when the query is restarted.
             raise
         except Exception as exc:

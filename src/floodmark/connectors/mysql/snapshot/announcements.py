@@ -17,6 +17,7 @@ from floodmark.connectors.mysql.schema_history.schema_events import (
 from floodmark.connectors.mysql.snapshot.definitions import Announced
 from floodmark.connectors.mysql.snapshot.token import ReadPointToken
 from floodmark.connectors.mysql.source_block import read_statement_block
+from floodmark.events.columns import EventRow
 from floodmark.events.connect_schema import carrying_schema
 from floodmark.json_data import Json
 from floodmark.transforms.other_records import SCHEMA_CHANGES, RecordKind, transformed_rows
@@ -24,7 +25,7 @@ from floodmark.transforms.other_records import SCHEMA_CHANGES, RecordKind, trans
 
 def announcements(
     options: BinlogOptions, announced: Announced, position: str, token: Mapping[str, Json]
-) -> list[dict[str, str]]:
+) -> list[EventRow]:
     """Return the events that a snapshot begins with, as rows of the output.
 
     Args:

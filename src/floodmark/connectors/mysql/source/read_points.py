@@ -22,6 +22,7 @@ from floodmark.connectors.mysql.snapshot.rows import chunk_rows
 from floodmark.connectors.mysql.snapshot.watermarks import MysqlWatermarks
 from floodmark.connectors.mysql.source.session import MysqlSession
 from floodmark.connectors.mysql.source.tables import MysqlTables
+from floodmark.events.columns import EventRow
 from floodmark.json_data import Json
 from floodmark.logger import get_logger
 from floodmark.snapshots.initial.read_ahead import reading_threads
@@ -163,7 +164,7 @@ class MysqlSnapshots:
             view.announced = None
         return PlacedPoint(view, self)
 
-    def schema_events(self, position: str, token: Mapping[str, Json]) -> list[dict[str, str]]:
+    def schema_events(self, position: str, token: Mapping[str, Json]) -> list[EventRow]:
         """Return the schema change events that a snapshot begins with."""
         if not self._options.include_schema_changes:
             return []

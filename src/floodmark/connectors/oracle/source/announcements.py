@@ -14,6 +14,7 @@ from floodmark.connectors.oracle.server.connection import Connection, run, value
 from floodmark.connectors.oracle.snapshot.token import ReadPointToken
 from floodmark.connectors.oracle.source.session import OracleSession
 from floodmark.connectors.oracle.source.tables import OracleTables
+from floodmark.events.columns import EventRow
 from floodmark.json_data import Json
 from floodmark.transforms.other_records import transformed_rows
 
@@ -36,7 +37,7 @@ class OracleAnnouncements:
         self._session = session
         self._tables = tables
 
-    def schema_events(self, position: str, token: Mapping[str, Json]) -> list[dict[str, str]]:
+    def schema_events(self, position: str, token: Mapping[str, Json]) -> list[EventRow]:
         """Return an event for each captured table, as it is now."""
         options = self._options
         if not options.include_schema_changes:

@@ -12,6 +12,7 @@ from floodmark.connectors.contract.source import Source
 from floodmark.errors import ConnectError, ForkedLogError, LogGoneError, LoginError, NotReadyError
 from floodmark.extensions.snapshotter import Snapshotter
 from floodmark.logger import get_logger
+from floodmark.schema_registry.client import check_registries
 from floodmark.spark.stream.captured_log import CapturedLog
 from floodmark.spark.stream.offsets import Offset
 from floodmark.spark.stream.planning.startup import Start, decide, refuse_another_source
@@ -64,6 +65,7 @@ class Opening:
         self._source = source
         self._captured = captured
         self._snapshotter = snapshotter
+        self._converters = options.key_avro, options.value_avro
         self._snapshot_delay_s = options.snapshot_delay_ms / 1000
         self.stage = Stage.CLOSED
         self.lost: LostLog | None = None
@@ -96,6 +98,7 @@ class Opening:
             What identifies the source, the position to start from, and the read point of the snapshot that begins
             there; None if the options ask for none.
         """
+        check_registries(self._converters)
         self._captured.create()
         identity = self._source.identity()
         self.stage = max(self.stage, Stage.ANSWERED)
@@ -110,6 +113,7 @@ class Opening:
         """Verify once that a checkpoint belongs to this source and that its log is available."""
         if self.is_open:
             return
+        check_registries(self._converters)
         refuse_another_source(offset.source, self._source.identity())
         self._captured.create()
         try:

@@ -1,0 +1,1 @@
+"""Schema registries with Confluent's interface: which id a schema has."""
