@@ -101,7 +101,7 @@ def test_what_options_become(given: dict[str, str], option: str, written: str) -
         ({"snapshot.minimal.locks": "true"}, "not supported", "See 'snapshot.locking.mode'"),
         ({"decimal.handling.mode": "strin"}, "not supported", "Did you mean 'string'?"),
         ({"post.processors": "a"}, "not supported", "it names a Java class"),
-        ({"value.converter": "io.confluent.connect.avro.AvroConverter"}, "not supported", "keys and values are JSON"),
+        ({"value.converter": "io.apicurio.registry.utils.converter.AvroConverter"}, "not supported", "keys and values"),
         ({"converters": "b", "b.type": "io.debezium.B"}, "not supported", "a Python package here"),
         ({"producer.override.acks": "0"}, "not supported", "it must be all or 1"),
         ({"transforms": "f", "transforms.f.type": "org.example.F"}, "no effect", "none of them is left"),
@@ -258,6 +258,64 @@ def test_cloud_events() -> None:
     of_server = served({"debezium.format.value": "cloudevents", "debezium.format.value.json.schemas.enable": "false"})
     assert {name: source(of_server)[name] for name in own} == own
     assert [one.name for one in of_server.outcomes if one.result == "not supported"] == []
+
+
+AVRO = "io.confluent.connect.avro.AvroConverter"
+REGISTRY = "schema.registry.url"
+
+
+def test_avro() -> None:
+    login = {"basic.auth.credentials.source": "USER_INFO", "basic.auth.user.info": "me:geheim"}
+    given = {"key.converter": AVRO, f"key.converter.{REGISTRY}": "http://r:8081", "value.converter": AVRO}
+    given |= {f"value.converter.{name}": value for name, value in {REGISTRY: "http://r:8081", **login}.items()}
+    done = converted({**given, "value.converter.schemas.enable": "true"})
+    assert done.complete, results(done)
+    secret = "value.converter.basic.auth.user.info"
+    assert {name: source(done)[name] for name in given if name != secret} == {
+        name: value for name, value in given.items() if name != secret
+    }
+    assert source(done)[secret].startswith("${")
+    assert "geheim" not in str(done.content)
+    assert "schemas.enable" not in source(done)
+    assert results(done)["value.converter.schemas.enable"][0] == "no effect"
+    with_login = converted({**given, f"key.converter.{REGISTRY}": "http://me:geheim@r:8081"})
+    assert "geheim" not in str(with_login.content)
+    of_worker = converted({}, worker={**WORKER, f"value.converter.{REGISTRY}": "http://r", "value.converter": AVRO})
+    assert source(of_worker)["value.converter"] == AVRO
+    assert source(of_worker)[f"value.converter.{REGISTRY}"] == "http://r"
+    # Keys are the worker's JSON.
+    assert source(of_worker)["schemas.enable"] == "true"
+
+
+def test_what_the_converter_to_avro_lacks() -> None:
+    given = {"value.converter": AVRO, f"value.converter.{REGISTRY}": "http://r:8081"}
+    others = {
+        "value.converter.use.schema.id": "5",
+        "value.converter.schema.registry.ssl.truststore.location": "/a.jks",
+        "value.converter.schema.registry.ssl.truststore.password": "geheim",
+    }
+    done = converted({**given, **others})
+    assert {name for name, (result, _) in results(done).items() if result == "not supported"} == set(others)
+    assert "geheim" not in str(done.content)
+    pem = {**others, "value.converter.schema.registry.ssl.truststore.type": "PEM"}
+    taken = source(converted({**given, **pem}))
+    assert taken["value.converter.schema.registry.ssl.truststore.location"] == "/a.jks"
+
+
+def test_the_format_avro_of_server() -> None:
+    done = served(
+        {
+            "debezium.format.key": "avro",
+            "debezium.format.value": "avro",
+            f"debezium.format.{REGISTRY}": "http://shared:8081",
+            f"debezium.format.value.{REGISTRY}": "http://own:8081",
+        }
+    )
+    assert [one.name for one in done.outcomes if one.result == "not supported"] == []
+    found = source(done)
+    assert (found["key.converter"], found["value.converter"]) == (AVRO, AVRO)
+    assert found[f"key.converter.{REGISTRY}"] == "http://shared:8081"
+    assert found[f"value.converter.{REGISTRY}"] == "http://own:8081"
 
 
 @pytest.mark.parametrize(

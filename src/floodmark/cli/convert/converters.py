@@ -1,10 +1,12 @@
-"""What becomes of Kafka Connect's converters, and of the formats of Debezium Server: Floodmark writes JSON."""
+"""What becomes of Kafka Connect's converters, and of the formats of Debezium Server."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
+from floodmark.cli.convert.avro import take_avro
 from floodmark.cli.convert.draft import Draft
+from floodmark.config.avro import AVRO
 from floodmark.config.converters import CLOUD_EVENTS
 from floodmark.config.debezium import JSON_CONVERTER
 
@@ -13,7 +15,10 @@ _SIDES = ("key", "value")
 _CONVERTER = "value.converter"
 _FORMATS = ("json", "jsonbytearray")
 """Debezium Server's formats that are JSON."""
-_ONLY_JSON = "keys and values are JSON: have consumers read JSON, as Kafka Connect's JsonConverter writes it"
+_ONLY_JSON = (
+    "keys and values are JSON, or Avro in Confluent's wire format (docs/avro.md), for which Apicurio Registry has "
+    "Confluent's interface, too: have consumers read one of these"
+)
 _REPLACES_NULL = "replace.null.with.default"
 
 
@@ -46,6 +51,15 @@ def convert_converters(
         if side == "value" and kind.strip() == CLOUD_EVENTS:
             _take_cloud_events(draft, place, origins if place is properties else {}, prefix)
             enabled[side] = ""
+            continue
+        if kind.strip() == AVRO:
+            start = f"{converter}."
+            settings = {name.removeprefix(start): value for name, value in place.items() if name.startswith(start)}
+            shown = origins if place is properties else {}
+            names = {name: shown.get(start + name, f"worker: {start}{name}") for name in settings}
+            take_avro(draft, side, settings, names, shown.get(converter, f"worker: {converter}"))
+            enabled[side] = ""
+            given.pop(f"{start}{_ENABLE}", None)
             continue
         if kind.strip() != JSON_CONVERTER:
             draft.say(origins.get(converter, f"worker: {converter}"), "not supported", f"{prefix}{kind}; {_ONLY_JSON}")
@@ -80,12 +94,21 @@ def convert_formats(draft: Draft, properties: Mapping[str, str], origins: Mappin
         origins: the names that they have in the configuration.
     """
     enabled = {side: properties.get(f"{side}.{_ENABLE}", properties.get(_ENABLE, "true")).lower() for side in _SIDES}
+    in_avro: set[str] = set()
     for side in (*_SIDES, "header"):
         kind = properties.get(side)
         if kind is None:
             continue
         if side == "value" and kind.strip().lower() == "cloudevents":
             draft.put(_CONVERTER, CLOUD_EVENTS, origins[side], "mapped", f"{_CONVERTER}: {CLOUD_EVENTS}")
+            enabled[side] = ""
+        elif side != "header" and kind.strip().lower() == "avro":
+            in_avro.add(side)
+            settings = {name: name for name in properties if name.partition(".")[0] not in (*_SIDES, "header")}
+            own = {name.removeprefix(f"{side}."): name for name in properties if name.startswith(f"{side}.")}
+            settings |= own
+            taken = {name: properties[place] for name, place in settings.items()}
+            take_avro(draft, side, taken, {name: origins[place] for name, place in settings.items()}, origins[side])
             enabled[side] = ""
         elif kind.strip().lower() not in _FORMATS:
             draft.say(origins[side], "not supported", f"'{kind}'; {_ONLY_JSON}")
@@ -99,7 +122,9 @@ def convert_formats(draft: Draft, properties: Mapping[str, str], origins: Mappin
     for name in properties:
         if name == f"header.{_ENABLE}":
             draft.say(origins[name], "no effect", "headers have no schemas")
-        elif name.startswith("value.") and _CONVERTER in draft.source:
+        elif name.partition(".")[0] in in_avro or (in_avro and not name.startswith((*_SIDES, "header"))):
+            continue
+        elif name.startswith("value.") and draft.source.get(_CONVERTER) == CLOUD_EVENTS:
             option = f"{_CONVERTER}.{name.removeprefix('value.')}"
             draft.put(option, properties[name], origins[name], "mapped", option)
         elif name not in (*_SIDES, "header"):
@@ -146,8 +171,10 @@ def _decide(
         shown: the names that they have in a configuration.
         given: the same, of those that this one has.
     """
-    # CloudEvents have a setting of their own, so that of keys is left.
+    # CloudEvents have a setting of their own, so that of keys is left; Avro has none.
     chosen = enabled["value"] or enabled["key"]
+    if not chosen:
+        return
     draft.source[_ENABLE] = chosen
     for side, name in names.items():
         if not enabled[side]:

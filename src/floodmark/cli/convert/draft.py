@@ -93,7 +93,9 @@ class Draft:
     def _place(self, name: str) -> int:
         return self._order.get(name, len(self._order))
 
-    def put(self, option: str, value: str, origin: str, result: Result = "kept", remark: str = "") -> None:
+    def put(
+        self, option: str, value: str, origin: str, result: Result = "kept", remark: str = "", secret: bool = False
+    ) -> None:
         """Give the source an option.
 
         Args:
@@ -102,8 +104,9 @@ class Draft:
             origin: the property that it comes from.
             result: what that makes of the property.
             remark: what to say of it.
+            secret: whether the value must not stand in the file, besides what the option's model says.
         """
-        secret = is_secret_option(self.spec.option_model, option)
+        secret = secret or is_secret_option(self.spec.option_model, option)
         written = self.references.written(option, value, f"the value of '{origin}'", secret)
         self.source[option] = written
         self._origins[option] = origin
