@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from benchmarks import (
+    avro,
     drain,
     growth,
     iceberg_chain,
@@ -70,6 +71,7 @@ BENCHMARKS: dict[str, Callable[[Scale, int], Result]] = {
     "oracle_drain": lambda scale, _: oracle_drain.run(scale),
     "oracle_redo": lambda scale, _: oracle_redo.run(scale),
     "oracle_transactions": lambda scale, _: oracle_transactions.run(scale),
+    "avro": lambda scale, _: avro.run(scale),
     "oracle_redo_wide": lambda scale, _: oracle_redo.run(scale, wide=True),
 }
 

@@ -15,10 +15,11 @@ import pyarrow.json
 from numpy.typing import NDArray
 
 from floodmark.events.connect_schema import ConnectSchema, Raw, field_schema
-from floodmark.events.json_text import Fragment, Joiner, Text, dumps, string
+from floodmark.events.json_text import Fragment, Joiner, Text, dumps, string, value_bytes
 from floodmark.json_data import Json
 from floodmark.transforms.written_fields import find_field
 
+_QUOTE, _BACKSLASH = b'"\\'
 _ARROW = {"string": pa.string(), "int32": pa.int64(), "int64": pa.int64(), "boolean": pa.bool_()}
 
 
@@ -269,8 +270,16 @@ def read_lines(lines: pa.StringArray, schema: pa.Schema) -> pa.Table:
 def plain(fragment: Fragment) -> pa.StringArray:
     """Return JSON texts as texts without quotes and escapes, other values as they are written; null stays null."""
     text = fragment.text
-    if not fragment.quoted or not pc.any(pc.match_substring(text, "\\")).as_py():
+    if not fragment.quoted:
         return text
+    # Where nulls are, there may be bytes of no value.
+    data = value_bytes(text.drop_null() if text.null_count else text)
+    escaping = np.flatnonzero(data == _BACKSLASH)
+    if not len(escaping):
+        return text
+    if (data[np.minimum(escaping + 1, len(data) - 1)] == _QUOTE).all():
+        # Nothing but quotes is escaped, so no backslash belongs to another one.
+        return pc.replace_substring(text, '\\"', '"')
     lines = pc.binary_join_element_wise('{"v":"', text.fill_null(""), '"}\n', "")
     read = read_lines(lines, pa.schema([("v", pa.string())])).column("v").combine_chunks()
     return pc.if_else(pc.is_null(text), pa.scalar(None, pa.string()), read)

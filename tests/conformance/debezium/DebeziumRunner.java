@@ -1,6 +1,7 @@
 import io.debezium.engine.ChangeEvent;
 import io.debezium.engine.DebeziumEngine;
 import io.debezium.engine.Header;
+import io.debezium.engine.format.Avro;
 import io.debezium.engine.format.CloudEvents;
 import io.debezium.engine.format.Json;
 import io.debezium.engine.format.KeyValueChangeEventFormat;
@@ -15,6 +16,7 @@ import java.io.Reader;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.Base64;
 import java.util.List;
 import java.util.Properties;
 import java.util.concurrent.CountDownLatch;
@@ -90,13 +92,14 @@ public final class DebeziumRunner {
   }
 
   private Thread run(Properties options) throws Exception {
-    DebeziumEngine.Builder<ChangeEvent<String, String>> builder =
+    DebeziumEngine.Builder<ChangeEvent<Object, Object>> builder =
         output == null
-            ? DebeziumEngine.create(KeyValueChangeEventFormat.of(Json.class, Json.class))
+            ? DebeziumEngine.create(
+                KeyValueChangeEventFormat.of(format("key", options), format("value", options)))
             : DebeziumEngine.create(
                 KeyValueHeaderChangeEventFormat.of(
-                    Json.class, valueFormat(options.getProperty("value.converter")), Json.class));
-    DebeziumEngine<ChangeEvent<String, String>> engine =
+                    format("key", options), format("value", options), Json.class));
+    DebeziumEngine<ChangeEvent<Object, Object>> engine =
         builder
             .using(options)
             .using(
@@ -140,24 +143,28 @@ public final class DebeziumRunner {
     return stdin;
   }
 
-  /** Returns the format of values; CloudEvents are texts, too, though their class doesn't say so. */
+  /** Returns the format of keys or values; what it makes of them, a text or bytes, isn't typed here. */
   @SuppressWarnings("unchecked")
-  private static Class<? extends SerializationFormat<String>> valueFormat(String converter) {
+  private static Class<? extends SerializationFormat<Object>> format(
+      String side, Properties options) {
+    String converter = options.getProperty(side + ".converter", "");
     Class<?> format =
-        "io.debezium.converters.CloudEventsConverter".equals(converter)
-            ? CloudEvents.class
-            : Json.class;
-    return (Class<? extends SerializationFormat<String>>) format;
+        switch (converter) {
+          case "io.debezium.converters.CloudEventsConverter" -> CloudEvents.class;
+          case "io.confluent.connect.avro.AvroConverter" -> Avro.class;
+          default -> Json.class;
+        };
+    return (Class<? extends SerializationFormat<Object>>) format;
   }
 
   private void handle(
-      List<ChangeEvent<String, String>> records,
-      DebeziumEngine.RecordCommitter<ChangeEvent<String, String>> committer)
+      List<ChangeEvent<Object, Object>> records,
+      DebeziumEngine.RecordCommitter<ChangeEvent<Object, Object>> committer)
       throws InterruptedException {
     long seen = count;
     try {
-      for (ChangeEvent<String, String> record : records) {
-        if (leaveOut != null && record.value() != null && record.value().contains(leaveOut)) {
+      for (ChangeEvent<Object, Object> record : records) {
+        if (leaveOut != null && record.value() != null && text(record.value()).contains(leaveOut)) {
           leftOut++;
         } else if (output != null && seen < maxRecords) {
           write(record);
@@ -180,11 +187,11 @@ public final class DebeziumRunner {
     }
   }
 
-  private void write(ChangeEvent<String, String> record) throws IOException {
+  private void write(ChangeEvent<Object, Object> record) throws IOException {
     StringBuilder line = new StringBuilder("{\"topic\":");
     quote(line, record.destination());
-    quote(line.append(",\"key\":"), record.key());
-    quote(line.append(",\"value\":"), record.value());
+    quote(line.append(",\"key\":"), text(record.key()));
+    quote(line.append(",\"value\":"), text(record.value()));
     line.append(",\"headers\":{");
     String separator = "";
     for (Header<Object> header : record.<Object>headers()) {
@@ -201,6 +208,13 @@ public final class DebeziumRunner {
       line.append(",\"received_ms\":").append(System.currentTimeMillis());
     }
     output.append(line.append("}\n"));
+  }
+
+  /** Returns a key or a value; bytes are in base64. */
+  private static String text(Object part) {
+    return part instanceof byte[] bytes
+        ? Base64.getEncoder().encodeToString(bytes)
+        : (String) part;
   }
 
   private static void quote(StringBuilder out, String text) {
