@@ -319,6 +319,30 @@ def test_the_format_avro_of_server() -> None:
 
 
 @pytest.mark.parametrize(
+    ("given", "enabled"),
+    [
+        ({}, "true"),
+        ({"debezium.format.header": "json"}, "true"),
+        ({"debezium.format.header": "json", "debezium.format.header.schemas.enable": "false"}, "false"),
+        ({"debezium.format.header": "jsonbytearray", "debezium.format.schemas.enable": "false"}, "false"),
+    ],
+)
+def test_headers_of_server(given: dict[str, str], enabled: str) -> None:
+    done = served(given)
+    assert source(done)["header.converter"] == JSON
+    assert source(done)["header.converter.schemas.enable"] == enabled
+    assert [one.name for one in done.outcomes if one.result == "not supported"] == []
+
+
+def test_headers_of_a_connector() -> None:
+    assert source(converted({"header.converter": JSON}))["header.converter.schemas.enable"] == "true"
+    own = {"header.converter": JSON, "header.converter.schemas.enable": "false"}
+    assert source(converted(own))["header.converter.schemas.enable"] == "false"
+    assert "header.converter" not in source(converted({}))
+    assert results(served({"debezium.format.header": "connect"}))["debezium.format.header"][0] == "not supported"
+
+
+@pytest.mark.parametrize(
     ("given", "worker", "schemas", "complete"),
     [
         ({}, WORKER, "true", True),

@@ -25,7 +25,7 @@ from floodmark.events.json_text import Fragment, Text, closed, dumps, string
 from floodmark.events.names import adjusted_schema_name
 from floodmark.events.topics import table_topic
 from floodmark.json_data import Json
-from floodmark.transforms.chain import Chain
+from floodmark.transforms.chain import Chain, header_text
 from floodmark.transforms.envelopes import envelopes
 from floodmark.transforms.records import Header, Records
 from floodmark.transforms.structs import Struct, Written
@@ -71,6 +71,7 @@ class TableVersion:
         self.structure = structure
         columns = structure.columns
         self._tombstones = options.tombstones_on_delete
+        self._header_schemas = options.header_schemas
         self._chain = Chain(options) if options.reshapes_records else None
         plan = plan_columns(structure, options)
         self.names = [column.name for column in columns]
@@ -150,7 +151,10 @@ class TableVersion:
         if self._chain is None:
             keys = pa.nulls(rows, pa.string()) if row is None else self.keys(row, rows)
             columns = {"key": keys, "value": self.builder.values(operation, rows, old, new, source, transaction)}
-            return columns if header is None else {**columns, "headers": header_lists([header], rows)}
+            if header is None:
+                return columns
+            text = header_text(Fragment(header[1]), self.builder.key_schema, rows, self._header_schemas)
+            return {**columns, "headers": header_lists([(header[0], text)], rows)}
         value = envelopes(self.builder.schema, operation, rows, old, new, source, transaction)
         return self._chain.columns(self._records(rows, topic, row, value, header))
 

@@ -24,6 +24,7 @@ _OF_CLOUD_EVENTS = (
     "value.converter.extension.attributes.enable",
     _SOURCE,
 )
+_JSON = "org.apache.kafka.connect.json.JsonConverter"
 _SIDES = ("key", "value")
 _FAMILIES = {f"{side}.converter": f"{side}.converter.<option>" for side in _SIDES}
 _REPLACES_NULL = "value.converter.replace.null.with.default"
@@ -112,7 +113,13 @@ class ConverterOptions(Options):
     ] = option(
         "header.converter",
         "org.apache.kafka.connect.storage.SimpleHeaderConverter",
-        "How the headers that transforms add are written: texts and numbers as they are, or as JSON without schemas.",
+        "How headers are written: texts and numbers as they are, or as JSON.",
+    )
+    header_schemas: bool = option(
+        "header.converter.schemas.enable",
+        False,
+        "With Kafka Connect's JsonConverter as `header.converter`: whether headers carry their Connect schema.",
+        "same; true by default",
     )
 
     @classmethod
@@ -166,6 +173,15 @@ class ConverterOptions(Options):
         return self
 
     @model_validator(mode="after")
+    def _check_headers(self) -> Self:
+        if self.header_schemas and not self.writes_json_headers:
+            raise ValueError(
+                "Option 'header.converter.schemas.enable' has no effect with "
+                f"'header.converter={self.header_converter}': set that to {_JSON}, or leave the option out."
+            )
+        return self
+
+    @model_validator(mode="after")
     def _check_avro(self) -> Self:
         self.key_avro  # noqa: B018
         if self.value_avro is not None and "value_converter_replace_null_with_default" in self.model_fields_set:
@@ -191,6 +207,11 @@ class ConverterOptions(Options):
         return tuple(
             name for name, kind in (("key", self.key_converter), ("value", self.value_converter)) if kind == AVRO
         )
+
+    @property
+    def writes_json_headers(self) -> bool:
+        """Whether headers are JSON."""
+        return self.header_converter == _JSON
 
     @property
     def makes_cloud_events(self) -> bool:

@@ -54,7 +54,6 @@ ACCEPTED: Mapping[str, Foreign] = {
     "exactly.once.support": Foreign("delivery is exactly once with a sink that is idempotent for each micro-batch"),
     "executor.shutdown.timeout.ms": Foreign(_CONNECT),
     "extended.headers.enabled": Foreign("the headers name a Connect task; there is none"),
-    "header.converter.schemas.enable": Foreign("headers have no schemas", ("false",)),
     "heartbeat.topics.prefix": Foreign("Debezium 3.6 reads topic.heartbeat.prefix instead, and so does Floodmark"),
     "internal.<switch>": Foreign("it is a switch inside Debezium"),
     "max.batch.size": Foreign(_QUEUE),

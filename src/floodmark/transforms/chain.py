@@ -12,13 +12,13 @@ import pyarrow as pa
 from floodmark.config.common import CommonOptions
 from floodmark.config.transforms.settings import TransformSettings
 from floodmark.events.columns import KEPT_ROWS, PARTITION, header_lists
-from floodmark.events.connect_schema import schema_start
+from floodmark.events.connect_schema import ConnectSchema, field_schema, schema_start
 from floodmark.events.json_text import Joiner
 from floodmark.transforms.avro.converter import avro_converters
 from floodmark.transforms.cloud_events import CloudEvents
 from floodmark.transforms.predicates import Predicate, make_predicate
 from floodmark.transforms.records import Header, Part, Records
-from floodmark.transforms.structs import Struct, Values, texts, write
+from floodmark.transforms.structs import Struct, Values, complete, texts, write
 
 Transform: TypeAlias = Callable[[Records], Sequence[Records]]
 """Returns what becomes of records: none, others, or several groups of them."""
@@ -39,7 +39,8 @@ class Chain:
         self._cloud_events = CloudEvents(options) if options.makes_cloud_events else None
         self._avro = avro_converters(options)
         self._types = {name: pa.binary() if name in self._avro else pa.string() for name in ("key", "value", "topic")}
-        self._json_headers = options.header_converter.endswith("JsonConverter")
+        self._json_headers = options.writes_json_headers
+        self._header_schemas = options.header_schemas
 
     def columns(self, records: Records) -> dict[str, pa.Array]:
         """Return the output columns of what becomes of records.
@@ -117,9 +118,24 @@ class Chain:
         values: Values = header.values
         if not self._json_headers and not isinstance(values, Struct):
             return texts(values, rows)
-        joiner = Joiner()
-        write(joiner, values)
-        return joiner.join(rows)
+        return header_text(values, header.schema, rows, self._json_headers and self._header_schemas)
+
+
+def header_text(values: Values, schema: ConnectSchema, rows: int, with_schema: bool) -> pa.StringArray:
+    """Return the values of a header as JSON, shape (rows,).
+
+    Args:
+        values: JSON of each record's, or of all.
+        schema: theirs.
+        rows: how many.
+        with_schema: whether they carry it.
+    """
+    if not with_schema:
+        return complete(values, rows)
+    own = field_schema({key: member for key, member in schema.items() if key != "field"}, bool(schema.get("optional")))
+    joiner = Joiner().add(schema_start(own))
+    write(joiner, values)
+    return joiner.add("}").join(rows)
 
 
 def _step(settings: TransformSettings) -> tuple[Predicate | None, bool, Transform]:

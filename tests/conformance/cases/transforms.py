@@ -88,6 +88,17 @@ CASES = (
         streamed=True,
         others=JSON,
     ),
+    extracted(
+        "headers_schemas",
+        {"add.headers": f"{COUNTS},source.connector,source.schema,after.d,nothing"},
+        others=METADATA | JSON | {"header.converter.schemas.enable": "true"},
+    ),
+    Case(
+        "moved_keys_header_schemas",
+        TABLES,
+        STATEMENTS,
+        {**EVERY_OPERATION, **JSON, "header.converter.schemas.enable": "true"},
+    ),
     extracted("headers_prefix", {"add.headers": "op,connector:v", "add.headers.prefix": "h."}, others=JSON),
     extracted(
         "routed",

@@ -13,6 +13,7 @@ from floodmark.config.debezium import JSON_CONVERTER
 _ENABLE = "schemas.enable"
 _SIDES = ("key", "value")
 _CONVERTER = "value.converter"
+_HEADERS = "header.converter"
 _FORMATS = ("json", "jsonbytearray")
 """Debezium Server's formats that are JSON."""
 _ONLY_JSON = (
@@ -81,6 +82,9 @@ def convert_converters(
             "default, is assumed where nothing says otherwise: give the worker's file with --worker, or correct "
             "schemas.enable."
         )
+    if properties.get(_HEADERS) == JSON_CONVERTER and f"{_HEADERS}.{_ENABLE}" not in properties:
+        # As Kafka Connect has it where nothing is said.
+        draft.source[f"{_HEADERS}.{_ENABLE}"] = "true"
     _decide(draft, enabled, {side: f"{side}.converter.{_ENABLE}" for side in _SIDES}, origins, given)
     return {name: value for name, value in properties.items() if name not in own}
 
@@ -95,14 +99,14 @@ def convert_formats(draft: Draft, properties: Mapping[str, str], origins: Mappin
     """
     enabled = {side: properties.get(f"{side}.{_ENABLE}", properties.get(_ENABLE, "true")).lower() for side in _SIDES}
     in_avro: set[str] = set()
-    for side in (*_SIDES, "header"):
+    for side in _SIDES:
         kind = properties.get(side)
         if kind is None:
             continue
         if side == "value" and kind.strip().lower() == "cloudevents":
             draft.put(_CONVERTER, CLOUD_EVENTS, origins[side], "mapped", f"{_CONVERTER}: {CLOUD_EVENTS}")
             enabled[side] = ""
-        elif side != "header" and kind.strip().lower() == "avro":
+        elif kind.strip().lower() == "avro":
             in_avro.add(side)
             settings = {name: name for name in properties if name.partition(".")[0] not in (*_SIDES, "header")}
             own = {name.removeprefix(f"{side}."): name for name in properties if name.startswith(f"{side}.")}
@@ -113,25 +117,40 @@ def convert_formats(draft: Draft, properties: Mapping[str, str], origins: Mappin
         elif kind.strip().lower() not in _FORMATS:
             draft.say(origins[side], "not supported", f"'{kind}'; {_ONLY_JSON}")
             enabled[side] = "false"
-        elif side == "header":
-            draft.put(
-                "header.converter", JSON_CONVERTER, origins[side], "mapped", f"header.converter: {JSON_CONVERTER}"
-            )
         else:
             draft.say(origins[side], "no effect", f"{side}s are JSON")
     for name in properties:
-        if name == f"header.{_ENABLE}":
-            draft.say(origins[name], "no effect", "headers have no schemas")
-        elif name.partition(".")[0] in in_avro or (in_avro and not name.startswith((*_SIDES, "header"))):
+        if name.partition(".")[0] == "header":
             continue
-        elif name.startswith("value.") and draft.source.get(_CONVERTER) == CLOUD_EVENTS:
+        if name.partition(".")[0] in in_avro or (in_avro and not name.startswith((*_SIDES, "header"))):
+            continue
+        if name.startswith("value.") and draft.source.get(_CONVERTER) == CLOUD_EVENTS:
             option = f"{_CONVERTER}.{name.removeprefix('value.')}"
             draft.put(option, properties[name], origins[name], "mapped", option)
         elif name not in (*_SIDES, "header"):
             draft.say(origins[name], "no effect", "JSON needs no such setting here")
+    _take_headers(draft, properties, origins)
     own = {side: f"{side}.{_ENABLE}" for side in _SIDES}
     shared = {side: name if name in origins or _ENABLE not in origins else _ENABLE for side, name in own.items()}
     _decide(draft, enabled, shared, {**{name: f"debezium.format.{name}" for name in own.values()}, **origins}, origins)
+
+
+def _take_headers(draft: Draft, properties: Mapping[str, str], origins: Mapping[str, str]) -> None:
+    """Take Debezium Server's format of headers, which is JSON with schemas if nothing else is said."""
+    kind = properties.get("header", _FORMATS[0])
+    if kind.strip().lower() not in _FORMATS:
+        draft.say(origins["header"], "not supported", f"'{kind}'; headers are texts, or JSON")
+        return
+    name = next((one for one in (f"header.{_ENABLE}", _ENABLE) if one in properties), "")
+    enabled = properties.get(name, "true").strip().lower()
+    draft.source |= {_HEADERS: JSON_CONVERTER, f"{_HEADERS}.{_ENABLE}": enabled}
+    for given in properties:
+        if given == "header":
+            draft.say(origins[given], "mapped", f"{_HEADERS}: {JSON_CONVERTER}")
+        elif given == f"header.{_ENABLE}":
+            draft.say(origins[given], "mapped", f"{_HEADERS}.{_ENABLE}: {enabled}")
+        elif given.startswith("header."):
+            draft.say(origins[given], "no effect", "JSON needs no such setting here")
 
 
 def _take(draft: Draft, side: str, name: str, value: str, origin: str, is_json: bool) -> None:

@@ -28,6 +28,7 @@ DIFFERS = {
     "converters": "Python's, by entry point",
     "database.sslmode": "as in libpq",
     "extended.headers.enabled": "the headers are not there",
+    "header.converter.schemas.enable": "false if not given",
     "key.converter": "JSON, and [Avro](avro.md) in Confluent's wire format",
     "key.converter.<option>": "those of the [converter to Avro](avro.md#options)",
     "key.converter.schemas.enable": "false if not given, and it must equal `value.converter.schemas.enable`",
