@@ -9,7 +9,7 @@ COPY pyproject.toml README.md LICENSE ./
 COPY src ./src
 # The lock file also has what developers need; as constraints it gives the versions of what is installed.
 RUN /opt/floodmark/bin/pip install --no-cache-dir --disable-pip-version-check \
-    --constraint requirements.lock '.[postgres,mysql,oracle,kafka,delta,iceberg,jdbc]'
+    --constraint requirements.lock '.[postgres,mysql,oracle,kafka,avro,delta,iceberg,jdbc]'
 COPY docker/entrypoint.sh examples/submit/pipeline.py /opt/floodmark/
 RUN chmod 0755 /opt/floodmark/entrypoint.sh && chmod 0644 /opt/floodmark/pipeline.py
 

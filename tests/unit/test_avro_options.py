@@ -6,13 +6,18 @@ from pathlib import Path
 import pytest
 from confluent_kafka.schema_registry.error import SchemaRegistryError
 
+from floodmark.changes.layout_groups import LayoutGroups
 from floodmark.config.avro import AvroOptions
 from floodmark.connectors.load import load_options
+from floodmark.connectors.mysql.decode.structure import TableStructure
+from floodmark.connectors.mysql.options import MysqlOptions
+from floodmark.connectors.mysql.structures.table import Table
 from floodmark.errors import ConfigError, ConnectError, FloodmarkError, LoginError, RegistryError
 from floodmark.events.columns import event_schema
 from floodmark.schema_registry.failures import failure
 from floodmark.transforms.avro.converter import AvroConverter, avro_converters
 from tests.support.avro import avro_options
+from tests.support.options import REQUIRED_MYSQL
 from tests.unit.test_debezium_options import BASE
 
 URL = "http://me:geheim@registry:8081"
@@ -52,6 +57,12 @@ def test_each_side_has_its_options() -> None:
     assert both.writes_schemas
     assert "geheim" not in repr(both)
     assert "geheim" not in repr(both.key_avro)
+
+
+def test_tables_of_one_layout_have_their_own_schemas() -> None:
+    structures = [TableStructure(Table("d", name, ()), "mysql") for name in ("a", "b")]
+    options = MysqlOptions.parse({**REQUIRED_MYSQL, **avro_options(URL, "key")})
+    assert LayoutGroups(structures, options).shape.tolist() == [0, 1]
 
 
 @pytest.mark.parametrize(

@@ -125,7 +125,10 @@ def test_tables_of_one_layout_have_their_own_schemas() -> None:
 @pytest.mark.parametrize(
     ("given", "words"),
     [
-        ({CONVERTER: "io.confluent.connect.avro.AvroConverter"}, (CONVERTER, "AvroConverter", "CloudEventsConverter")),
+        (
+            {CONVERTER: "io.confluent.connect.protobuf.ProtobufConverter"},
+            (CONVERTER, "Protobuf", "CloudEventsConverter"),
+        ),
         ({**CLOUD_EVENTS, f"{CONVERTER}.serializer.type": "avro"}, ("serializer.type", "avro", "json")),
         ({**CLOUD_EVENTS, f"{CONVERTER}.metadata.source": "header"}, ("metadata.source", "'header'", "value")),
         ({**CLOUD_EVENTS, f"{CONVERTER}.metadata.source": "value,id:header"}, ("'id:header'",)),
