@@ -172,12 +172,15 @@ def test_a_registry_that_has_lost_its_schemas_gets_them_again(make_world: MakeWo
     forwarder.close()
 
 
-@pytest.mark.parametrize("tables", ["isolate", "fail"])
-def test_a_change_that_is_not_compatible(tables: str, make_world: MakeWorld, registry: RunningRegistry) -> None:
+@pytest.mark.parametrize(("tables", "records"), [("isolate", "fail"), ("isolate", "warn"), ("fail", "fail")])
+def test_a_change_that_is_not_compatible(
+    tables: str, records: str, make_world: MakeWorld, registry: RunningRegistry
+) -> None:
     world = make_world("CREATE TABLE t (id int PRIMARY KEY, v text)", "CREATE TABLE u (id int PRIMARY KEY)")
     subject = f"{prefix_of(world)}.public.t-value"
     world.source.execute("INSERT INTO t VALUES (1, 'a')", "INSERT INTO u VALUES (1)")
-    query = world.query({**avro_options(registry.url), "errors.tables": tables})
+    handled = {"errors.tables": tables, "event.processing.failure.handling.mode": records}
+    query = world.query({**avro_options(registry.url), **handled})
     query.drain()
     registry.set_compatibility("FULL", subject)
     world.source.execute(
@@ -185,7 +188,7 @@ def test_a_change_that_is_not_compatible(tables: str, make_world: MakeWorld, reg
     )
     if tables == "fail":
         with pytest.raises(
-            FloodmarkError, match=rf"refuses a schema about the subject '{subject}': it isn't compat"
+            RegistryError, match=rf"refuses a schema about the subject '{subject}': it isn't compat"
         ) as e:
             query.drain()
         assert "Make the subject's compatibility one that allows the change" in str(e.value)

@@ -12,7 +12,7 @@ from floodmark.changes.layout_groups import LayoutGroups
 from floodmark.changes.structure import Structure
 from floodmark.changes.table_version import TableVersion, VersionMaker
 from floodmark.connectors.contract.decoding import DeadLetter, DecodeProblems, TableFailure
-from floodmark.errors import ConnectError, DecodeError, SchemaChangeError, describe
+from floodmark.errors import ConfigError, ConnectError, DecodeError, RegistryError, SchemaChangeError, describe
 from floodmark.events.columns import EventGroup
 
 
@@ -75,8 +75,10 @@ class Isolation:
             raise
         except Exception as exc:
             tables = np.unique(rows.changes.relation)
-            if len(tables) == 1 and self._dead is None:
-                self._exclude(int(tables[0]), _located(make, rows, exc))
+            # A registry refuses all records of a version, so there are none to look for.
+            of_all = isinstance(exc, ConfigError | RegistryError)
+            if len(tables) == 1 and (self._dead is None or of_all):
+                self._exclude(int(tables[0]), exc if of_all else _located(make, rows, exc))
                 return []
             if len(rows) == 1 and self._dead is not None:
                 self._dead.append(self._letter(rows.changes, exc))
