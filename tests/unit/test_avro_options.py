@@ -16,6 +16,7 @@ from floodmark.errors import ConfigError, ConnectError, FloodmarkError, LoginErr
 from floodmark.events.columns import event_schema
 from floodmark.schema_registry.failures import failure
 from floodmark.transforms.avro.converter import AvroConverter, avro_converters
+from floodmark.verification.source import reading_options
 from tests.support.avro import avro_options
 from tests.support.options import REQUIRED_MYSQL
 from tests.unit.test_debezium_options import BASE
@@ -57,6 +58,12 @@ def test_each_side_has_its_options() -> None:
     assert both.writes_schemas
     assert "geheim" not in repr(both)
     assert "geheim" not in repr(both.key_avro)
+
+
+def test_rows_are_read_without_what_only_events_have() -> None:
+    of_events = {"transforms": "f", "transforms.f.type": "org.apache.kafka.connect.transforms.Filter"}
+    options = reading_options({**POSTGRES, **avro_options(URL), **of_events})
+    assert (options.format, options.binary_columns, options.transforms) == ("arrow", (), ())
 
 
 def test_tables_of_one_layout_have_their_own_schemas() -> None:
