@@ -33,6 +33,7 @@ from benchmarks import (
     scale,
     snapshot,
     tables,
+    transforms,
     verify,
     wide,
 )
@@ -61,6 +62,7 @@ BENCHMARKS: dict[str, Callable[[Scale, int], Result]] = {
     "mysql_kafka_sink": lambda scale, _: kafka_sink.binlog(scale, "mysql"),
     "mariadb_kafka_sink": lambda scale, _: kafka_sink.binlog(scale, "mariadb"),
     "tables": tables.run,
+    "transforms": transforms.run,
     "verify": verify.run,
     "mysql_drain": lambda scale, _: mysql.drain(scale, "mysql"),
     "mysql_snapshot": lambda scale, _: mysql.snapshot(scale, "mysql"),

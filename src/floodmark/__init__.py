@@ -11,6 +11,7 @@ from floodmark.connectors.contract.findings import Finding
 from floodmark.errors import (
     CaptureError,
     CheckpointError,
+    ComparisonError,
     ConditionError,
     ConfigError,
     ConnectError,
@@ -60,6 +61,7 @@ if TYPE_CHECKING:
 __all__ = [
     "CaptureError",
     "CheckpointError",
+    "ComparisonError",
     "ConditionError",
     "ConfigError",
     "ConnectError",
