@@ -129,6 +129,9 @@ class Registry:
             return request(self._client)
         except ModuleNotFoundError as exc:
             raise client_is_missing(str(exc.name)) from None
+        except (AttributeError, TypeError):
+            # Not the registry's fault: a release of the client that has another interface.
+            raise
         except Exception as exc:
             # The client passes on what its library for HTTP raises, which depends on its release.
             raise failure(self._options, doing, exc) from None
