@@ -20,11 +20,16 @@ from floodmark.capture.gaps import Gap
 from floodmark.capture.store import SCHEMA_HISTORY, is_run
 from floodmark.config.common import CommonOptions
 from floodmark.connectors.contract.handover import Handover, Place
+from floodmark.connectors.contract.tables import TableCatalog
 from floodmark.connectors.registry import connector_module, require_driver, spec_of
 from floodmark.debezium.history import HistoryStore
 from floodmark.debezium.offsets import OffsetStore, StoredOffset, find_offset
+from floodmark.debezium.snapshot_state import DebeziumSnapshot
 from floodmark.errors import OffsetError
 from floodmark.json_data import Json
+from floodmark.moving.incremental import SnapshotMover
+from floodmark.snapshots.incremental.state import IncrementalState
+from floodmark.snapshots.reports import ReportBox
 from floodmark.spark.checkpoint import Checkpoint
 from floodmark.spark.pipelines.model import Pipeline
 from floodmark.spark.stream.offsets import Offset
@@ -33,7 +38,6 @@ MOVED = "moved"
 """In an offset, the name of the micro-batch before: no micro-batch has it, so none can end there by mistake."""
 WITHOUT_SNAPSHOT = ("no_data", "recovery")
 """The values of ``snapshot.mode`` with which a new query reads no rows."""
-_SNAPSHOT_FIELD = "incremental_snapshot_collections"
 
 
 @dataclass(frozen=True)
@@ -98,18 +102,21 @@ class Mover:
         self._refuse_running()
         stored = find_offset(store, self._options.topic_prefix, name)
         before = self.delivered()
+        snapshot = DebeziumSnapshot.from_fields(stored.fields)
         with self._handover() as handover:
             place = handover.taken_over(stored.fields, history, None if before is None else before.log or None)
             offset = self._offset(place, before)
+            read: list[str] = []
+            if snapshot is not None:
+                with self._tables() as tables:
+                    mover = SnapshotMover(self._options, tables, handover)
+                    offset.incremental, read = mover.taken_over(snapshot)
         lines = [
             f"Debezium's connector '{stored.name}' has delivered everything up to {place.shown} "
             f"(position {place.position}).",
             *place.notes,
+            *read,
         ]
-        if stored.fields.get(_SNAPSHOT_FIELD):
-            lines.append(
-                "An incremental snapshot of Debezium is in progress, which is not taken over: send its signal again."
-            )
         if before is None:
             lines.append(f"A new checkpoint is made in {self._checkpoint.uri}, from which the query goes on there.")
         else:
@@ -139,10 +146,18 @@ class Mover:
             )
         server = self._options.topic_prefix
         known = find_offset(store, server) if name is None else None
+        state = self._settled(offset)
+        snapshot: DebeziumSnapshot | None = None
+        read: list[str] = []
         with self._handover() as handover:
             back = handover.handed_back(offset.log, offset.bookmark)
+            if state is not None:
+                with self._tables() as tables:
+                    snapshot, read = SnapshotMover(self._options, tables, handover).handed_back(state)
         stored = StoredOffset(
-            name or (known.name if known else ""), known.partition if known else {"server": server}, back.fields
+            name or (known.name if known else ""),
+            known.partition if known else {"server": server},
+            back.fields if snapshot is None else {**back.fields, **snapshot.to_fields()},
         )
         lines = [
             f"The query has delivered everything up to {offset.log}. Debezium's connector '{stored.name}' goes on from "
@@ -151,8 +166,7 @@ class Mover:
         ]
         if known is not None:
             lines.append(f"It was {known.value.decode()}.")
-        if offset.incremental is not None and offset.incremental.active:
-            lines.append("An incremental snapshot is in progress, which is not handed over: send its signal again.")
+        lines += read
         if back.history is not None:
             lines.append(f"Its schema history becomes {len(back.history)} records with the structures of all tables.")
         return Plan(tuple(lines), stored=stored, history=back.history)
@@ -254,13 +268,26 @@ class Mover:
             done.append(f"The checkpoint was written: the query goes on after micro-batch {batch}.")
         return done
 
-    def _offset(self, place: Place, before: Offset | None) -> Offset:
-        """Return the offset that lies at a place; what an earlier one excludes stays excluded."""
+    def _settled(self, offset: Offset) -> IncrementalState | None:
+        """Return the incremental snapshots after an offset's micro-batch: what its tasks haven't read is left."""
+        if offset.incremental is None:
+            return None
+        state = offset.incremental.copy()
+        state.settle_batch(ReportBox(self._options.state_dir, self._options.owner).read(offset.batch))
+        return state
+
+    @contextmanager
+    def _tables(self) -> Iterator[TableCatalog]:
         source = connector_module(self._options.connector, "connector").make_source(self._options)
         try:
-            known = tuple(sorted(set(source.tables.names())))
+            yield source.tables
         finally:
             source.close()
+
+    def _offset(self, place: Place, before: Offset | None) -> Offset:
+        """Return the offset that lies at a place; what an earlier one excludes stays excluded."""
+        with self._tables() as tables:
+            known = tuple(sorted(set(tables.names())))
         made = Offset(place.source, place.position, known=known, bookmark=place.bookmark, batch=uuid.uuid4().hex)
         return replace(made, after=MOVED, excluded=() if before is None else before.excluded)
 

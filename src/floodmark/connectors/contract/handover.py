@@ -9,6 +9,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
+from floodmark.connectors.contract.key_forms import KeyForm
+from floodmark.connectors.contract.table_key import TableKey
 from floodmark.json_data import Json
 
 
@@ -91,6 +93,17 @@ class Handover(Protocol):
 
         Raises:
             FloodmarkError: the source can't be reached, or can't be captured.
+        """
+
+    def key_forms(self, oid: int, key: TableKey) -> tuple[KeyForm | None, ...]:
+        """Return how the values of a key's columns are written; None: not in the same way by Debezium and here.
+
+        Args:
+            oid: the table.
+            key: as ``TableCatalog.key_of`` returned it.
+
+        Raises:
+            FloodmarkError: the source can't be reached.
         """
 
     def settle(self, place: Place) -> dict[str, Json] | None:

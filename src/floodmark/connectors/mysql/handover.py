@@ -21,6 +21,8 @@ import numpy as np
 
 from floodmark.capture.gaps import AcceptedGaps
 from floodmark.connectors.contract.handover import HandedBack, Handover, Place
+from floodmark.connectors.contract.key_forms import KeyForm
+from floodmark.connectors.contract.table_key import TableKey
 from floodmark.connectors.mysql.binlog.event_types import (
     ANNOTATE_ROWS,
     GTIDS,
@@ -58,6 +60,7 @@ from floodmark.connectors.mysql.server.connection import Connection, run
 from floodmark.connectors.mysql.source.session import MysqlSession
 from floodmark.connectors.mysql.structures.session import session_of, statement_text
 from floodmark.connectors.schema_history.files import ReadOnlyFiles
+from floodmark.debezium.snapshot_state import RUNNING
 from floodmark.errors import ConnectError, OffsetError, SchemaHistoryError
 from floodmark.json_data import Json, JsonObject, stored_object
 
@@ -73,6 +76,8 @@ _GTIDS_TEXT = {
     "mysql": re.compile(rf"{_UUID}:[\w:-]+(,\s*{_UUID}:[\w:-]+)*"),
     "mariadb": re.compile(r"\d+-\d+-\d+(,\d+-\d+-\d+)*"),
 }
+_FORMS: dict[str, KeyForm] = {"number": "number", "text": "text", "binary": "hex"}
+"""By the words of ``snapshot.key_ranges``."""
 _ALTERING = ("CREATE", "ALTER", "DROP", "RENAME")
 PARTLY = "Rows of the event that Debezium has delivered in part come again, all of them."
 _WITHIN = (TABLE_MAP, ROWS_QUERY, ANNOTATE_ROWS, *ROWS)
@@ -110,7 +115,7 @@ class DebeziumPlace:
             OffsetError: it isn't one of these connectors, or its snapshot isn't finished.
         """
         offset = JsonObject(fields, "Debezium's offset", _wrong)
-        if offset.value("snapshot") not in (None, False) and not offset.flag("snapshot_completed", False):
+        if offset.value("snapshot") not in (None, False, *RUNNING) and not offset.flag("snapshot_completed", False):
             raise OffsetError(
                 "Debezium has not delivered a change since its snapshot, or not finished it, and would begin it again: "
                 "there is no position from which the log alone is enough.",
@@ -305,6 +310,11 @@ class MysqlHandover:
                         "Give Debezium's schema history with --history.",
                     )
         return structures
+
+    def key_forms(self, oid: int, key: TableKey) -> tuple[KeyForm | None, ...]:
+        """Return how the values of a key's columns are written."""
+        del oid
+        return tuple(_FORMS.get(kind[0]) for kind in key.kinds)
 
     def settle(self, place: Place) -> dict[str, Json] | None:
         """Store the tables' structures at a place; return the bookmark that names them."""

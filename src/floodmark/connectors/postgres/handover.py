@@ -24,6 +24,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from floodmark.connectors.contract.handover import HandedBack, Handover, Place
+from floodmark.connectors.contract.key_forms import KeyForm
+from floodmark.connectors.contract.table_key import TableKey
 from floodmark.connectors.postgres.capture.receive_buffer import Frames, ReceiveBuffer
 from floodmark.connectors.postgres.capture.stream_settings import stream_settings
 from floodmark.connectors.postgres.continuity.check import ServerLog
@@ -31,7 +33,7 @@ from floodmark.connectors.postgres.continuity.physical import commits_before
 from floodmark.connectors.postgres.options import PostgresOptions
 from floodmark.connectors.postgres.position import format_lsn, parse_lsn, parse_position, position
 from floodmark.connectors.postgres.server import slots
-from floodmark.connectors.postgres.server.connection import connect, server_version
+from floodmark.connectors.postgres.server.connection import connect, run, server_version
 from floodmark.connectors.postgres.source.session import PostgresSession
 from floodmark.connectors.postgres.wire.channel import CopyChannel, open_channel, parse_error, server_error
 from floodmark.connectors.postgres.wire.frames import be32, be64
@@ -54,9 +56,21 @@ from floodmark.connectors.postgres.wire.messages import (
     UPDATE,
     WAL_LSN,
 )
+from floodmark.debezium.snapshot_state import RUNNING
 from floodmark.errors import ConnectError, OffsetError, SourceStateError
 from floodmark.json_data import Json, JsonObject
 
+_TYPES = """
+    SELECT a.attname::text, t.typname::text FROM pg_attribute a
+    JOIN pg_type t ON t.oid = a.atttypid AND t.typnamespace = 'pg_catalog'::regnamespace
+    WHERE a.attrelid = {oid} AND a.attnum > 0 AND NOT a.attisdropped
+"""
+_FORMS: dict[str, KeyForm] = {
+    **dict.fromkeys(("int2", "int4", "int8", "numeric"), "number"),
+    **dict.fromkeys(("text", "varchar", "bpchar"), "text"),
+    "uuid": "uuid",
+    "bytea": "bytea",
+}
 BUFFER_BYTES = 1 << 20
 SILENCE_S = 60.0
 NEAR_BYTES = 8192
@@ -111,8 +125,11 @@ class DebeziumPlace:
             OffsetError: it isn't one of this connector, or its snapshot isn't finished.
         """
         offset = JsonObject(fields, "Debezium's offset", _wrong)
-        if offset.value("snapshot") is not None and not (
-            offset.flag("snapshot_completed", False) or offset.flag("last_snapshot_record", False)
+        reads = offset.value("snapshot") in RUNNING
+        if (
+            offset.value("snapshot") is not None
+            and not reads
+            and not (offset.flag("snapshot_completed", False) or offset.flag("last_snapshot_record", False))
         ):
             raise OffsetError(
                 "Debezium has not finished its snapshot, and would begin it again: there is no position from which the "
@@ -125,7 +142,8 @@ class DebeziumPlace:
             offset.integer("lsn_proc" if processed else "lsn"),
             commit,
             offset.integer("txId") if offset.value("txId") is not None else None,
-            offset.integer("ts_usec") if offset.value("ts_usec") is not None else None,
+            # After a row of an incremental snapshot it is the time of reading.
+            offset.integer("ts_usec") if offset.value("ts_usec") is not None and not reads else None,
             offset.optional_text("messageType") if processed else None,
             offset.integer("lsn_events_processed", 0),
         )
@@ -294,6 +312,12 @@ class PostgresHandover:
         log = self._server_log()
         self._slot()
         return self._place(position(log.end), f"LSN {format_lsn(log.end)}", ())
+
+    def key_forms(self, oid: int, key: TableKey) -> tuple[KeyForm | None, ...]:
+        """Return how the values of a key's columns are written."""
+        rows = run(self._session.ordinary(), _TYPES.format(oid=oid), "the types of a table's key")
+        types = {str(name): str(kind) for name, kind in rows}
+        return tuple(_FORMS.get(types.get(name, "")) for name in key.columns)
 
     def settle(self, place: Place) -> dict[str, Json] | None:
         """Return the place's bookmark: the log has the tables' structures."""
