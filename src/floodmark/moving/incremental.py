@@ -43,7 +43,7 @@ class SnapshotMover:
         """
         captured: dict[str, list[CapturedTable]] = {}
         for table in self._tables.captured():
-            captured.setdefault(table.published, []).append(table)
+            captured.setdefault(self._named(table.published), []).append(table)
         runs: list[TableRun] = []
         lines = []
         for place, asked in enumerate(snapshot.tables):
@@ -62,6 +62,10 @@ class SnapshotMover:
         names = ", ".join(dict.fromkeys(run.name for run in runs))
         lines.insert(0, f"Debezium's incremental snapshot of {names} goes on in the query.")
         return IncrementalState(runs, snapshot.signal), lines
+
+    def _named(self, published: str) -> str:
+        """Return a table's name as Debezium writes it."""
+        return f"{self._handover.catalog}.{published}" if self._handover.catalog else published
 
     def _waiting(self, table: CapturedTable, asked: AskedTable) -> TableRun:
         if asked.condition:
@@ -117,7 +121,7 @@ class SnapshotMover:
         asked: dict[AskedTable, list[TableRun]] = {}
         for run in left:
             signal = run.signals[-1] if run.signals else state.name or None
-            asked.setdefault(AskedTable(run.name, run.condition, run.surrogate, signal), []).append(run)
+            asked.setdefault(AskedTable(self._named(run.name), run.condition, run.surrogate, signal), []).append(run)
         lines = [
             f"The incremental snapshot of {', '.join(dict.fromkeys(one.name for one in asked))} goes on in Debezium, "
             "if its connector has a signal.data.collection, or read.only."

@@ -101,13 +101,13 @@ def _wait_for_stream(
         debezium.wait_for('"snapshot":"last"', LIMIT_S)
         return
     deadline = time.monotonic() + LIMIT_S
-    while not _streams(database, replicator):
+    while not streams(database, replicator):
         if time.monotonic() > deadline or debezium.failed:
             raise DebeziumError(f"Debezium did not begin to stream.\n{debezium.log_text()[-4000:]}")
         time.sleep(0.05)
 
 
-def _streams(database: OracleDatabase, replicator: ReplicatorServer | None) -> bool:
+def streams(database: OracleDatabase, replicator: ReplicatorServer | None) -> bool:
     """Return whether a connector has begun to stream."""
     if replicator is not None:
         return any(code in (START, CONTINUE) for code, _ in list(replicator.requests))

@@ -80,7 +80,8 @@ def set_command(
     position: Annotated[
         str,
         typer.Argument(
-            metavar="POSITION", help="An LSN (PostgreSQL), a file and offset or a set of GTIDs (MySQL, MariaDB)."
+            metavar="POSITION",
+            help="An LSN (PostgreSQL), a file and offset or a set of GTIDs (MySQL, MariaDB), or an SCN (Oracle).",
         ),
     ],
     sink: Sink = None,

@@ -50,7 +50,13 @@ class HandedBack:
 
 
 class Handover(Protocol):
-    """Finds places in a source's log. Reads only; the source's log must not be read by anything else meanwhile."""
+    """Finds places in a source's log. Reads only; the source's log must not be read by anything else meanwhile.
+
+    Attributes:
+        catalog: what Debezium writes before the names of tables that events have; empty: nothing.
+    """
+
+    catalog: str
 
     def taken_over(
         self, offset: Mapping[str, Json], history: Iterable[Mapping[str, Json]] | None, before: str | None

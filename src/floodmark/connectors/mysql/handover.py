@@ -158,6 +158,8 @@ class MysqlHandover:
         options: the source's options.
     """
 
+    catalog = ""
+
     def __init__(self, options: BinlogOptions) -> None:
         self._options = options
         self._session = MysqlSession(options, AcceptedGaps())

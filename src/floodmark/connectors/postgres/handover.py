@@ -195,6 +195,8 @@ class PostgresHandover:
         options: the source's options.
     """
 
+    catalog = ""
+
     def __init__(self, options: PostgresOptions) -> None:
         self._options = options
         self._session = PostgresSession(options)
