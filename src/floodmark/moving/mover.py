@@ -122,6 +122,12 @@ class Mover:
         else:
             lines.append(f"The query's checkpoint {self._checkpoint.uri} is at {before.log}, and is moved there.")
             lines += _crossed(before, place)
+            own = [] if before.incremental is None else before.incremental.tables
+            if own:
+                lines.append(
+                    f"The query's own incremental snapshot of {', '.join(own)} ends. Send a signal for what Debezium "
+                    "has not taken over of it."
+                )
         return Plan(tuple(lines), offset, place)
 
     def to_debezium(self, store: OffsetStore, name: str | None) -> Plan:
