@@ -95,6 +95,16 @@ class Handed:
             session.execute("INSERT INTO signals VALUES (%s, 'execute-snapshot', %s)", [number, json.dumps(data)])
             session.commit()
 
+    def wait_for_stream(self, connector: Debezium) -> None:
+        """Wait until a new connector delivers changes: what it hasn't seen before it began, it leaves out."""
+        deadline = time.monotonic() + within(60)
+        while not any(".numbered" in record.topic for record in connector.records()):
+            assert time.monotonic() < deadline, connector.log_text()[-2000:]
+            with self.database.session() as session:
+                session.execute("UPDATE numbered SET v = v + 1 WHERE id = 5")
+                session.commit()
+            time.sleep(0.3)
+
     def change(self, number: int) -> None:
         """Change and remove rows on both sides of where the snapshot is."""
         with self.database.session() as session:
@@ -177,6 +187,7 @@ def test_a_snapshot_goes_back_and_forth(
     connector = handed.debezium("first")
     connector.start()
     try:
+        handed.wait_for_stream(connector)
         handed.change(1)
         handed.ask("ask-1")
         connector.wait_records(ROWS // 3, within(60))
