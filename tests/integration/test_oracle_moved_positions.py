@@ -188,6 +188,7 @@ def test_a_query_is_moved(taken: Taken) -> None:
             move(taken.file, None, text, True)
 
 
+@pytest.mark.long
 def test_an_incremental_snapshot_goes_on(taken: Taken) -> None:
     snapshot = DebeziumSnapshot((AskedTable("ORCLPDB1.S.T"),), "ask", (Decimal(15),), (Decimal(19),))
     begin = taken.scene.database.clock.scn
