@@ -61,6 +61,7 @@ def test_what_comes_after_a_key_of_several_columns(taken: Taken, capsys: pytest.
     assert (run.after, run.top, run.nulls) == (["1.00", "k4"], ["2.00", "k8"], False)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("table", "last", "highest", "reason"),
     [

@@ -50,10 +50,8 @@ OTHER_SERVER = (
     "Debezium has read, or start with a new checkpoint and snapshot.mode=initial, which takes a new snapshot."
 )
 ADAPTERS = {
-    "olr": "A position of OpenLogReplicator's messages (scn_idx) says which of its messages were taken over, and not "
-    "which transactions were delivered",
-    "xstream": "A position of XStream (lcr_position) is one of Oracle's own library, and only the outbound server says "
-    "which changes lie behind it",
+    "olr": "Where a message of OpenLogReplicator (scn_idx) lies in its transaction hasn't been proven yet",
+    "xstream": "A position of XStream (lcr_position) is one of Oracle's own library",
 }
 """Why positions of an adapter can't be moved."""
 STRUCTURES = (
