@@ -42,7 +42,7 @@ def values_by_key(records: Iterable[Message]) -> dict[bytes | None, list[bytes |
     return found
 
 
-@pytest.mark.parametrize("engine", ["floodmark", "spark"])
+@pytest.mark.parametrize("engine", ["floodmark", pytest.param("spark", marks=pytest.mark.long)])
 def test_the_topics_hold_the_changes_of_each_key_in_their_order(
     engine: str, pipeline: Pipeline, conn: psycopg.Connection[Any], broker: Broker
 ) -> None:

@@ -152,7 +152,7 @@ def test_rows_of_another_query(tmp_path: Path, engine: DeltaSpark | None) -> Non
     [*((None, version, again) for version in (0, 1) for again in (False, True)), by_spark(1, True)],
     indirect=["engine"],
 )
-@pytest.mark.parametrize("checkpoint", [False, True])
+@pytest.mark.parametrize("checkpoint", [pytest.param(False, marks=pytest.mark.long), True])
 def test_a_table_that_is_restored(
     tmp_path: Path, engine: DeltaSpark | None, version: int, again: bool, checkpoint: bool
 ) -> None:
