@@ -7,7 +7,7 @@ import json
 from collections import Counter
 from pathlib import Path
 
-from tests.contract.collecting import needs
+from tests.contract.collecting import needs, of_snapshots
 from tests.contract.conftest import Start
 from tests.contract.query import PAD, SMALL, Query, Rows, applied_rows, changes, events_of, facts, of_log, reads
 from tests.contract.under_test import SourceUnderTest
@@ -87,6 +87,7 @@ def test_a_snapshot_goes_on_from_each_offset(start: Start, source: SourceUnderTe
 
 
 @needs("incremental")
+@of_snapshots
 def test_an_incremental_snapshot_goes_on_from_each_offset(
     start: Start, source: SourceUnderTest, tmp_path: Path
 ) -> None:
