@@ -12,22 +12,21 @@ from pathlib import Path
 import pytest
 
 from floodmark.cli.offsets.moving import Stores, export_offsets, import_offsets
-from floodmark.demo.embedded import EmbeddedPostgres
 from floodmark.errors import OffsetError
 from floodmark.spark.checkpoint import Checkpoint
 from tests.conformance.debezium.debezium import Debezium
-from tests.conftest import drop, make_source
-from tests.support.databases import Database, Mysql
 from tests.support.debezium_files import debezium_options
 from tests.support.handed_over import (
     Change,
     Counting,
     Delivered,
+    Place,
     going_back,
     missing_or_disordered,
     of_debezium,
     of_query,
     pipeline_file,
+    place_on,
 )
 from tests.support.inprocess import InProcess
 from tests.support.patience import within
@@ -36,22 +35,11 @@ ROUNDS = int(os.environ.get("FLOODMARK_CHAOS_HANDOVERS", "3"))
 """How often a source goes from Debezium to a query and back."""
 ROWS = 400
 
-Place = tuple[Database, dict[str, str]]
-
 
 @pytest.fixture(params=["pg18", "mysql", "mariadb"])
 def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Place]:
-    """Return a database and the options of a source that reads it; Debezium needs whole rows in the binlog."""
-    server = request.getfixturevalue(request.param)
-    options = {"topic.prefix": "test", "state.dir": str(tmp_path / "state")}
-    if isinstance(server, EmbeddedPostgres):
-        source = make_source(server, tmp_path / "state")
-        yield source.database, source.options
-        drop(source)
-        return
-    server.execute("CREATE DATABASE handed")
-    yield Mysql(server, "handed", "FULL"), {**server.options(), **options, "database.include.list": "handed"}
-    server.execute("DROP DATABASE handed")
+    with place_on(request.getfixturevalue(request.param), tmp_path / "state") as made:
+        yield made
 
 
 @pytest.mark.long

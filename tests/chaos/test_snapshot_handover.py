@@ -16,14 +16,11 @@ from floodmark.cli.offsets.moving import Stores, export_offsets, import_offsets
 from floodmark.debezium.file_store import FileOffsets
 from floodmark.debezium.offsets import find_offset
 from floodmark.debezium.snapshot_state import DebeziumSnapshot
-from floodmark.demo.embedded import EmbeddedPostgres
 from floodmark.spark.checkpoint import Checkpoint
-from tests.chaos.test_debezium_handover import Place, once_free
+from tests.chaos.test_debezium_handover import once_free
 from tests.conformance.debezium.debezium import Debezium
-from tests.conftest import drop, make_source
-from tests.support.databases import Mysql
 from tests.support.debezium_files import debezium_options
-from tests.support.handed_over import pipeline_file
+from tests.support.handed_over import Place, pipeline_file, place_on
 from tests.support.inprocess import InProcess
 from tests.support.mysql import USER
 from tests.support.patience import within
@@ -36,18 +33,11 @@ Key = tuple[Any, ...]
 
 @pytest.fixture(params=["pg18", "mysql", "mariadb"])
 def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Place]:
-    """Return a database and the options of a source that reads it."""
-    server = request.getfixturevalue(request.param)
-    options = {"topic.prefix": "test", "state.dir": str(tmp_path / "state")}
-    if isinstance(server, EmbeddedPostgres):
-        source = make_source(server, tmp_path / "state")
-        yield source.database, source.options
-        drop(source)
-        return
     # Debezium writes its windows into the table of signals.
-    server.execute("CREATE DATABASE handed", f"GRANT INSERT, DELETE ON handed.* TO '{USER}'@'%'")
-    yield Mysql(server, "handed", "FULL"), {**server.options(), **options, "database.include.list": "handed"}
-    server.execute("DROP DATABASE handed")
+    with place_on(
+        request.getfixturevalue(request.param), tmp_path / "state", f"GRANT INSERT, DELETE ON handed.* TO '{USER}'@'%'"
+    ) as made:
+        yield made
 
 
 class Handed:

@@ -12,18 +12,14 @@ from typer.testing import CliRunner
 
 from floodmark.cli.main import app
 from floodmark.debezium.topics import Topic
-from floodmark.demo.embedded import EmbeddedPostgres
 from tests.conformance.debezium.debezium import Debezium
-from tests.conftest import drop, make_source
-from tests.support.databases import Database, Mysql
+from tests.support.databases import Database
 from tests.support.debezium_files import debezium_options
-from tests.support.handed_over import Counting
+from tests.support.handed_over import Counting, Place, place_on
 from tests.support.inprocess import InProcess
 from tests.support.kafka import Broker
 from tests.support.patience import within
 from tests.unit.test_comparison import Record, event, stream, tombstone
-
-Place = tuple[Database, dict[str, str]]
 
 
 def produce(broker: Broker, topic: str, records: Iterable[Record]) -> None:
@@ -105,16 +101,8 @@ def test_mistakes(broker: Broker, name: str, tmp_path: Path) -> None:
 
 @pytest.fixture(params=["pg18", "mysql", "mariadb"])
 def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Place]:
-    server = request.getfixturevalue(request.param)
-    options = {"topic.prefix": "test", "state.dir": str(tmp_path / "state")}
-    if isinstance(server, EmbeddedPostgres):
-        source = make_source(server, tmp_path / "state")
-        yield source.database, source.options
-        drop(source)
-        return
-    server.execute("CREATE DATABASE compared")
-    yield Mysql(server, "compared", "FULL"), {**server.options(), **options, "database.include.list": "compared"}
-    server.execute("DROP DATABASE compared")
+    with place_on(request.getfixturevalue(request.param), tmp_path / "state") as made:
+        yield made
 
 
 @pytest.mark.long

@@ -5,18 +5,44 @@ from __future__ import annotations
 import json
 import random
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from floodmark.demo.embedded import EmbeddedPostgres
 from tests.conformance.debezium.debezium import Record
-from tests.support.databases import Database, Session
+from tests.conftest import drop, make_source
+from tests.support.databases import Database, Mysql, Session
+from tests.support.mysql import MysqlServer
 from tests.support.worker import Worker
 
 TABLE = "counted"
 Change = tuple[int, int]
 """A row's key and the number of its change, which grows with each."""
+Place = tuple[Database, dict[str, str]]
+"""A database, and the options of a source that reads it."""
+
+
+@contextmanager
+def place_on(server: EmbeddedPostgres | MysqlServer, state: Path, *statements: str) -> Iterator[Place]:
+    """Make a database that Debezium and a query can read; it needs whole rows in the binlog.
+
+    Args:
+        server: where to.
+        state: the source's state directory.
+        statements: what else MySQL and MariaDB need in the database ``handed``.
+    """
+    if isinstance(server, EmbeddedPostgres):
+        source = make_source(server, state)
+        yield source.database, source.options
+        drop(source)
+        return
+    server.execute("CREATE DATABASE handed", *statements)
+    options = {"topic.prefix": "test", "state.dir": str(state), "database.include.list": "handed"}
+    yield Mysql(server, "handed", "FULL"), {**server.options(), **options}
+    server.execute("DROP DATABASE handed")
 
 
 class Counting(Worker):
