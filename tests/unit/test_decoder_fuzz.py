@@ -309,7 +309,7 @@ def test_broken_segment_files(decoder: PostgresDecoder) -> None:
         elif what == "grown":
             broken += dice.randbytes(dice.choice((1, 2, 3, 4, 8)))
         else:
-            end = 16 + struct.unpack("<I", raw[12:16])[0]
+            end = 20 + struct.unpack("<I", raw[12:16])[0]
             at = dice.randrange(len(raw) - index, len(raw)) if what == "index" else dice.randrange(end)
             broken[at] = dice.choice((broken[at] ^ (1 << dice.randrange(8)), dice.randrange(256)))
         # With a checksum that is right, so that what comes after it is tested.

@@ -21,8 +21,8 @@ from floodmark.events.columns import EventGroup, assemble
 from floodmark.events.gaps import GAP
 
 ARROW_SCHEMA = pa.schema([("table", pa.string()), ("count", pa.int64()), ("rows", pa.binary())])
-_OPTIONS = pa.ipc.IpcWriteOptions(compression="lz4")
-"""Rows pass through Spark's JVM twice: compressed, they are half as long, and cost less on the whole."""
+_OPTIONS = pa.ipc.IpcWriteOptions(compression=pa.Codec("zstd", compression_level=1))
+"""Rows pass through Spark's JVM twice: compressed, they cost less on the whole, and less than with LZ4."""
 _NAME = "_name"
 """The column of an event group that holds the table's name, ``schema.table``."""
 
