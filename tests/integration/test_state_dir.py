@@ -51,7 +51,9 @@ def test_a_full_disk_ends_the_query_with_one_error(source: Source) -> None:
     options = {**source.options, "snapshot.mode": "no_data"}
     query = InProcess(options)
     query.drain()
-    source.execute("INSERT INTO t SELECT g, repeat('n', 100) FROM generate_series(1, 3000) g")
+    # Segments are compressed: rows that repeat would fit.
+    note = "(SELECT string_agg(md5(concat(g, ' ', i)), '') FROM generate_series(1, 4) i)"
+    source.execute(f"INSERT INTO t SELECT g, {note} FROM generate_series(1, 3000) g")
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, before[1]))
     try:

@@ -234,3 +234,16 @@ def test_seals_hold_for_one_name() -> None:
     assert opened("a", sealed("a", b"text\n")) == b"text\n"
     with pytest.raises(DamagedFileError):
         opened("b", sealed("a", b"text\n"))
+
+
+@pytest.mark.parametrize("more", [-1, 1, 1 << 20])
+def test_a_segment_whose_header_has_another_size(more: int) -> None:
+    magic, _, lengths, header, *rest = SEGMENT.to_parts("one.seg")
+    size = len(SEGMENT.payload)
+    changed = bytes(header).replace(f'"payload_bytes": {size}'.encode(), f'"payload_bytes": {size + more}'.encode())
+    assert changed != header
+    stored = bytes(lengths)[4:]
+    content = b"".join([len(changed).to_bytes(4, "little"), stored, changed, *map(bytes, rest)])
+    checksum = zlib.crc32(content, zlib.crc32(b"one.seg")).to_bytes(4, "little")
+    with pytest.raises(DamagedFileError, match=r"'one\.seg' cannot be decompressed"):
+        SegmentData.from_buffer(memoryview(bytes(magic) + checksum + content), "one.seg")
